@@ -1,0 +1,208 @@
+//! Limits on what one attempt may use, by control groups of version 1 or 2.
+//!
+//! A group is made below the agent's own, or below the nearest ancestor where the kernel permits it. Version 2 allows
+//! no processes beside limited children, so there the ancestor is usually one level up.
+//! Invariants: a group that could not be limited as asked is not made at all; a group is removed only when empty.
+
+mod hierarchy;
+
+use domain::Resources;
+use hierarchy::Hierarchy;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// The control group of one attempt. It can be stored and used again by a later agent on the same boot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cgroup {
+    version: u8,
+    /// One folder per controller in version 1, a single one in version 2.
+    folders: Vec<PathBuf>,
+}
+
+/// Why there is no control group.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("this machine has no control groups with cpu and memory controllers")]
+    Absent,
+    #[error("control group `{}` cannot be set up (next step: run the agent as root, or delegate cgroups to its user)", .at.display())]
+    NotPermitted {
+        at: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("`{0}` is no name for a control group")]
+    BadName(String),
+}
+
+const PERIOD_MICROS: u64 = 100_000;
+
+impl Cgroup {
+    /// Makes the group `peregrine-<name>` with `limits`; an amount of zero is no limit.
+    pub fn create(name: &str, limits: &Resources) -> Result<Cgroup, Error> {
+        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
+            return Err(Error::BadName(name.to_owned()));
+        }
+        match Hierarchy::observe() {
+            Some(Hierarchy::V2 { candidates }) => create_v2(&candidates, name, limits),
+            Some(Hierarchy::V1 { cpu, memory }) => create_v1(&cpu, &memory, name, limits),
+            None => Err(Error::Absent),
+        }
+    }
+
+    /// The files a process writes `0` to in order to join, all of them.
+    pub fn join_files(&self) -> Vec<PathBuf> {
+        self.folders.iter().map(|folder| folder.join("cgroup.procs")).collect()
+    }
+
+    /// Whether the kernel has killed a process of this group for want of memory.
+    pub fn oom_killed(&self) -> bool {
+        let counter = if self.version == 2 { "memory.events" } else { "memory.oom_control" };
+        self.folders.iter().any(|folder| match oom_kills(&read(&folder.join(counter))) {
+            Some(kills) => kills > 0,
+            // Kernels before 4.13 count only how often the limit was hit.
+            None => read(&folder.join("memory.failcnt")).trim().parse::<u64>().is_ok_and(|hits| hits > 0),
+        })
+    }
+
+    /// The processes in the group now.
+    pub fn processes(&self) -> Vec<i32> {
+        let mut pids: Vec<i32> =
+            self.join_files().iter().flat_map(|file| read(file).lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+
+    /// Sends `SIGKILL` to every process, and again to those that appeared meanwhile. Their end is not awaited.
+    pub fn kill_all(&self) {
+        if self.version == 2 && self.folders.iter().all(|folder| fs::write(folder.join("cgroup.kill"), "1").is_ok()) {
+            return;
+        }
+        // A process killed here lingers as a zombie until it is reaped, so the rounds are few and bounded.
+        for _ in 0..8 {
+            let pids = self.processes();
+            if pids.is_empty() {
+                return;
+            }
+            for pid in pids.into_iter().filter_map(Pid::from_raw) {
+                let _gone_already = kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+
+    /// Removes the group; fails with `ResourceBusy` while a process is left in it.
+    pub fn remove(&self) -> io::Result<()> {
+        for folder in &self.folders {
+            match fs::remove_dir(folder) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn create_v2(candidates: &[PathBuf], name: &str, limits: &Resources) -> Result<Cgroup, Error> {
+    let mut last = Error::Absent;
+    for parent in candidates {
+        // Already on, or refused because the parent holds processes: the child's own files tell.
+        let _refused = fs::write(parent.join("cgroup.subtree_control"), "+cpu +memory");
+        let group = Cgroup { version: 2, folders: vec![parent.join(format!("peregrine-{name}"))] };
+        match group.limit(&v2_settings(limits)) {
+            Ok(()) => return Ok(group),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn create_v1(cpu: &Path, memory: &Path, name: &str, limits: &Resources) -> Result<Cgroup, Error> {
+    let leaf = format!("peregrine-{name}");
+    let mut folders = vec![cpu.join(&leaf), memory.join(&leaf)];
+    folders.dedup();
+    let group = Cgroup { version: 1, folders };
+    group.limit(&v1_settings(limits))?;
+    Ok(group)
+}
+
+/// A file, what to write to it, and whether the limit holds without it.
+type Setting = (&'static str, String, bool);
+
+fn v2_settings(limits: &Resources) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    if limits.cpu_milli > 0 {
+        settings.push(("cpu.max", format!("{} {PERIOD_MICROS}", quota(limits)), true));
+    }
+    if limits.memory_bytes > 0 {
+        settings.push(("memory.max", limits.memory_bytes.to_string(), true));
+        settings.push(("memory.swap.max", "0".to_owned(), false));
+        settings.push(("memory.oom.group", "1".to_owned(), false));
+    }
+    settings
+}
+
+fn v1_settings(limits: &Resources) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    if limits.cpu_milli > 0 {
+        settings.push(("cpu.cfs_period_us", PERIOD_MICROS.to_string(), true));
+        settings.push(("cpu.cfs_quota_us", quota(limits).to_string(), true));
+    }
+    if limits.memory_bytes > 0 {
+        settings.push(("memory.limit_in_bytes", limits.memory_bytes.to_string(), true));
+        settings.push(("memory.memsw.limit_in_bytes", limits.memory_bytes.to_string(), false));
+    }
+    settings
+}
+
+/// The kernel refuses quotas below one millisecond.
+fn quota(limits: &Resources) -> u64 {
+    limits.cpu_milli.saturating_mul(PERIOD_MICROS / 1000).max(1000)
+}
+
+impl Cgroup {
+    fn limit(&self, settings: &[Setting]) -> Result<(), Error> {
+        let done = self.make_folders().and_then(|()| settings.iter().try_for_each(|setting| self.write(setting)));
+        if done.is_err() {
+            let _not_made = self.remove();
+        }
+        done
+    }
+
+    fn make_folders(&self) -> Result<(), Error> {
+        self.folders.iter().try_for_each(|folder| match fs::create_dir(folder) {
+            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+                Err(Error::NotPermitted { at: folder.clone(), source })
+            }
+            _ => Ok(()),
+        })
+    }
+
+    fn write(&self, (file, value, needed): &Setting) -> Result<(), Error> {
+        let at = self.folders.iter().map(|folder| folder.join(file)).find(|path| path.exists());
+        let written = match &at {
+            Some(at) => fs::write(at, value),
+            None => Err(io::Error::new(io::ErrorKind::NotFound, format!("no `{file}`"))),
+        };
+        match written {
+            Err(source) if *needed => {
+                Err(Error::NotPermitted { at: at.unwrap_or_else(|| self.folders[0].join(file)), source })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn oom_kills(counters: &str) -> Option<u64> {
+    counters.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

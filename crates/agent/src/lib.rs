@@ -1,0 +1,4 @@
+//! agent
+pub mod cgroup;
+pub mod gpu;
+pub mod sample;

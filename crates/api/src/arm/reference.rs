@@ -1,0 +1,182 @@
+//! Resource ids and the short forms users write for them.
+
+use std::fmt;
+
+/// Whose resources: the head of every resource path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    pub subscription: String,
+    pub group: String,
+    pub workspace: String,
+}
+
+/// A reference to an asset of a known kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AssetRef {
+    /// In the workspace.
+    Here { name: String, version: VersionRef },
+    /// In a registry shared between workspaces.
+    Registry { registry: String, name: String, version: VersionRef },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VersionRef {
+    Version(String),
+    /// `latest`, or another label.
+    Label(String),
+}
+
+/// Where data lies, as an `azureml://` address says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DataUri {
+    Datastore { datastore: String, path: String },
+    JobOutput { job: String, output: String, path: String },
+    /// `http`, `s3`, `wasbs`, ...: used as it is.
+    Other(String),
+}
+
+impl Scope {
+    /// `/subscriptions/S/resourceGroups/G/providers/P/workspaces/W`.
+    pub fn path(&self) -> String {
+        format!(
+            "/subscriptions/{}/resourceGroups/{}/providers/{}/workspaces/{}",
+            self.subscription,
+            self.group,
+            super::PROVIDER,
+            self.workspace
+        )
+    }
+
+    pub fn asset(&self, kind: &str, name: &str, version: &str) -> String {
+        format!("{}/{kind}/{name}/versions/{version}", self.path())
+    }
+}
+
+impl AssetRef {
+    /// Reads `azureml:n:v`, `azureml:n@label`, `n:v`, `n@label`, a lone `n` (its latest), a resource id, and a registry address.
+    pub fn parse(kind: &str, text: &str) -> Option<AssetRef> {
+        let text = text.trim();
+        let rest = text.strip_prefix("azureml:").unwrap_or(text);
+        if let Some(path) = rest.strip_prefix("//registries/") {
+            return registry(path);
+        }
+        if rest.starts_with('/') {
+            return by_id(kind, rest);
+        }
+        if rest.contains('/') {
+            return None;
+        }
+        let (name, version) = match (rest.split_once(':'), rest.split_once('@')) {
+            (Some((name, version)), _) => (name, VersionRef::Version(version.to_owned())),
+            (None, Some((name, label))) => (name, VersionRef::Label(label.to_owned())),
+            (None, None) => (rest, VersionRef::Label("latest".to_owned())),
+        };
+        (!name.is_empty()).then(|| AssetRef::Here { name: name.to_owned(), version })
+    }
+}
+
+/// The last part of a compute reference: `azureml:lab`, `lab` or a resource id.
+pub fn compute_name(text: &str) -> String {
+    let rest = text.strip_prefix("azureml:").unwrap_or(text);
+    rest.rsplit('/').next().unwrap_or(rest).to_owned()
+}
+
+/// Reads every form a data path takes, except local paths and asset references.
+pub fn data_uri(text: &str) -> DataUri {
+    let text = text.strip_prefix("azureml:").filter(|rest| !rest.starts_with("//")).unwrap_or(text);
+    let other = || DataUri::Other(text.to_owned());
+    let Some(path) = text.strip_prefix("azureml://") else { return other() };
+    let parts: Vec<&str> = path.split('/').collect();
+    if let Some(at) = parts.iter().position(|part| *part == "datastores") {
+        let Some(datastore) = parts.get(at + 1).filter(|name| !name.is_empty()) else { return other() };
+        let tail = parts.get(at + 2..).unwrap_or_default();
+        let tail = tail.strip_prefix(&["paths"]).unwrap_or(tail);
+        return DataUri::Datastore { datastore: (*datastore).to_owned(), path: tail.join("/") };
+    }
+    match parts.as_slice() {
+        ["jobs", job, "outputs", output, tail @ ..] => DataUri::JobOutput {
+            job: (*job).to_owned(),
+            output: (*output).to_owned(),
+            path: tail.strip_prefix(&["paths"]).unwrap_or(tail).join("/"),
+        },
+        _ => other(),
+    }
+}
+
+/// Whether a path names something that is not a local file.
+pub fn is_remote(path: &str) -> bool {
+    path.contains("://") || path.starts_with("azureml:") || path.starts_with("/subscriptions/") || path.starts_with("runs:/")
+        || path.starts_with("git+")
+}
+
+fn registry(path: &str) -> Option<AssetRef> {
+    let parts: Vec<&str> = path.split('/').collect();
+    let (registry, name, version) = match parts.as_slice() {
+        [registry, _kind, name, "versions", version] => (registry, name, VersionRef::Version((*version).to_owned())),
+        [registry, _kind, name, "labels", label] => (registry, name, VersionRef::Label((*label).to_owned())),
+        [registry, _kind, name] => (registry, name, VersionRef::Label("latest".to_owned())),
+        _ => return None,
+    };
+    Some(AssetRef::Registry { registry: (*registry).to_owned(), name: (*name).to_owned(), version })
+}
+
+fn by_id(kind: &str, id: &str) -> Option<AssetRef> {
+    let parts: Vec<&str> = id.split('/').collect();
+    let at = parts.iter().rposition(|part| part.eq_ignore_ascii_case(kind))?;
+    match parts.get(at + 1..)? {
+        [name, versions, version] if versions.eq_ignore_ascii_case("versions") => {
+            Some(AssetRef::Here { name: (*name).to_owned(), version: VersionRef::Version((*version).to_owned()) })
+        }
+        [name, labels, label] if labels.eq_ignore_ascii_case("labels") => {
+            Some(AssetRef::Here { name: (*name).to_owned(), version: VersionRef::Label((*label).to_owned()) })
+        }
+        [name] => Some(AssetRef::Here { name: (*name).to_owned(), version: VersionRef::Label("latest".to_owned()) }),
+        _ => None,
+    }
+}
+
+impl fmt::Display for AssetRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (head, name, version) = match self {
+            AssetRef::Here { name, version } => (String::new(), name, version),
+            AssetRef::Registry { registry, name, version } => (format!("{registry}/"), name, version),
+        };
+        match version {
+            VersionRef::Version(version) => write!(f, "{head}{name}:{version}"),
+            VersionRef::Label(label) => write!(f, "{head}{name}@{label}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_an_asset_reference_is_read() {
+        let shown = |text: &str| AssetRef::parse("environments", text).map(|r| r.to_string());
+        for (text, expect) in [
+            ("azureml:env:1", "env:1"),
+            ("azureml:env@latest", "env@latest"),
+            ("env", "env@latest"),
+            ("azureml://registries/azureml/environments/sklearn-1.5/labels/latest", "azureml/sklearn-1.5@latest"),
+            ("azureml://registries/r/environments/e/versions/3", "r/e:3"),
+            ("/subscriptions/s/resourceGroups/g/providers/p/workspaces/w/environments/env1/versions/1", "env1:1"),
+            ("azureml:/subscriptions/s/resourcegroups/g/providers/p/workspaces/w/Environments/env1/versions/1", "env1:1"),
+        ] {
+            assert_eq!(shown(text).as_deref(), Some(expect), "{text}");
+        }
+        assert_eq!(shown("./env.yml"), None);
+    }
+
+    #[test]
+    fn data_addresses_name_their_datastore_or_job() {
+        let path = |datastore: &str, path: &str| DataUri::Datastore { datastore: datastore.into(), path: path.into() };
+        assert_eq!(data_uri("azureml://datastores/d/paths/a/b.csv"), path("d", "a/b.csv"));
+        let long = "azureml://subscriptions/s/resourcegroups/g/workspaces/w/datastores/d/paths/a/";
+        assert_eq!(data_uri(long), path("d", "a/"));
+        let output = DataUri::JobOutput { job: "j".into(), output: "o".into(), path: "m".into() };
+        assert_eq!(data_uri("azureml://jobs/j/outputs/o/paths/m"), output);
+        assert_eq!(data_uri("azureml:https://x/y"), DataUri::Other("https://x/y".into()));
+    }
+}

@@ -1,0 +1,157 @@
+//! A client for the server's routes: what the CLI and the agent speak.
+//!
+//! Invariant: the only authority it trusts is the one named in its connection; a token goes nowhere else.
+
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+/// How to reach a server.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    /// `https://127.0.0.1:PORT`.
+    pub url: String,
+    pub token: String,
+    /// The authority that signed the server's certificate, in PEM.
+    pub authority: Option<Vec<u8>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The server answered with an error envelope.
+    #[error("{message}")]
+    Refused { status: u16, code: String, message: String, details: Vec<String> },
+    #[error("cannot reach the server at {url}")]
+    Unreachable { url: String, #[source] source: reqwest::Error },
+    #[error("the answer of {url} cannot be read")]
+    Garbled { url: String, #[source] source: reqwest::Error },
+    #[error("cannot read `{}`", .path.display())]
+    File { path: PathBuf, #[source] source: std::io::Error },
+    #[error("the server's certificate authority cannot be used")]
+    Authority(#[source] rustls::Error),
+}
+
+/// Speaks to one server; cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    connection: Arc<Connection>,
+}
+
+impl Client {
+    pub fn new(connection: Connection) -> Result<Client, ClientError> {
+        let unreachable = |source| ClientError::Unreachable { url: connection.url.clone(), source };
+        let mut builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(5)).no_proxy();
+        builder = match &connection.authority {
+            Some(pem) => builder.tls_backend_preconfigured(trusting(pem)?),
+            None => builder,
+        };
+        let http = builder.build().map_err(unreachable)?;
+        Ok(Client { http, connection: Arc::new(connection) })
+    }
+
+    pub fn url(&self) -> &str {
+        &self.connection.url
+    }
+
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.json(self.request(Method::GET, path)).await
+    }
+
+    pub async fn put<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
+        self.json(self.request(Method::PUT, path).json(body)).await
+    }
+
+    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
+        self.json(self.request(Method::POST, path).json(body)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Result<(), ClientError> {
+        self.send(self.request(Method::DELETE, path)).await.map(drop)
+    }
+
+    /// A resource, or `None` where there is none.
+    pub async fn find(&self, path: &str) -> Result<Option<Value>, ClientError> {
+        match self.get(path).await {
+            Ok(value) => Ok(Some(value)),
+            Err(ClientError::Refused { status: 404, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Follows `nextLink` until `limit` items are there.
+    pub async fn list(&self, path: &str, limit: usize) -> Result<Vec<Value>, ClientError> {
+        let mut all = Vec::new();
+        let mut next = Some(path.to_owned());
+        while let Some(path) = next {
+            let mut page: Value = self.get(&path).await?;
+            if let Some(Value::Array(items)) = page.get_mut("value").map(Value::take) {
+                all.extend(items);
+            }
+            let link = page.get("nextLink").and_then(Value::as_str);
+            next = link.filter(|_| all.len() < limit).map(|link| link.trim_start_matches(self.url()).to_owned());
+        }
+        all.truncate(limit);
+        Ok(all)
+    }
+
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let url = if path.contains("://") { path.to_owned() } else { format!("{}{path}", self.connection.url) };
+        let request = self.http.request(method, &url);
+        // A signed link needs no token, and a token must not follow a link elsewhere.
+        if url.starts_with(&self.connection.url) { request.bearer_auth(&self.connection.token) } else { request }
+    }
+
+    /// Sends a request; anything but success becomes an error with the server's own words.
+    pub async fn send(&self, request: RequestBuilder) -> Result<reqwest::Response, ClientError> {
+        let answer = request.send().await.map_err(|source| self.unreachable(source))?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let status = answer.status();
+        Err(refused(status, answer.bytes().await.unwrap_or_default().as_ref()))
+    }
+
+    /// The rest of a response, piece by piece.
+    pub fn unreachable(&self, source: reqwest::Error) -> ClientError {
+        ClientError::Unreachable { url: self.url().to_owned(), source }
+    }
+
+    async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+        let answer = self.send(request).await?;
+        answer.json().await.map_err(|source| match source.is_decode() {
+            true => ClientError::Garbled { url: self.url().to_owned(), source },
+            false => self.unreachable(source),
+        })
+    }
+}
+
+fn refused(status: StatusCode, body: &[u8]) -> ClientError {
+    let envelope: Value = serde_json::from_slice(body).unwrap_or_default();
+    let error = envelope.get("error").unwrap_or(&Value::Null);
+    let word = |key: &str| error.get(key).and_then(Value::as_str).map(str::to_owned);
+    let details = error.get("details").and_then(Value::as_array).into_iter().flatten();
+    ClientError::Refused {
+        status: status.as_u16(),
+        code: word("code").unwrap_or_else(|| status.to_string()),
+        message: word("message").unwrap_or_else(|| format!("the server answered {status}")),
+        details: details.filter_map(|d| d.get("message")?.as_str().map(str::to_owned)).collect(),
+    }
+}
+
+/// TLS that trusts one authority and nobody else.
+fn trusting(pem: &[u8]) -> Result<rustls::ClientConfig, ClientError> {
+    use rustls::pki_types::{CertificateDer, pem::PemObject};
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem).flatten() {
+        roots.add(certificate).map_err(ClientError::Authority)?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(ClientError::Authority)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(config)
+}

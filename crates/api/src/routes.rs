@@ -1,0 +1,122 @@
+//! The route table: every address the server answers, once.
+//!
+//! The server builds its router from this table and a test compares the two; the OpenAPI document is
+//! this table in other words. Paths match in any case where they are words, and exactly where they are names.
+
+use serde_json::{Map, Value, json};
+
+/// Who may call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Says nothing about anyone's work: health and the description of the API.
+    Open,
+    /// A user's token.
+    User,
+    /// The token of an agent.
+    Agent,
+    /// A signed link, or a user's token.
+    Signed,
+}
+
+/// One address and what it is for.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    pub method: &'static str,
+    /// With `{name}` for names and `{*rest}` for what remains.
+    pub path: &'static str,
+    pub id: &'static str,
+    pub access: Access,
+    pub about: &'static str,
+}
+
+macro_rules! ws {
+    ($rest:literal) => {
+        concat!(
+            "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}",
+            $rest
+        )
+    };
+}
+
+const fn route(method: &'static str, path: &'static str, id: &'static str, access: Access, about: &'static str) -> Route {
+    Route { method, path, id, access, about }
+}
+
+use Access::{Agent, Open, Signed, User};
+
+/// Every route of the server.
+pub const ROUTES: &[Route] = &[
+    route("GET", "/healthz", "health", Open, "whether the process is alive"),
+    route("GET", "/health", "health_alias", Open, "the same as `/healthz`"),
+    route("GET", "/readyz", "ready", Open, "whether the server can take work"),
+    route("GET", "/openapi.json", "openapi", Open, "this description"),
+    route("GET", "/metrics", "metrics", User, "counters and gauges in Prometheus text"),
+    route("GET", "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/workspaces", "workspaces_all", User, "workspaces of a subscription"),
+    route("GET", "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces", "workspaces", User, "workspaces of a resource group"),
+    route("GET", ws!(""), "workspace_get", User, "one workspace"),
+    route("PUT", ws!(""), "workspace_put", User, "create or update a workspace"),
+    route("PATCH", ws!(""), "workspace_patch", User, "update a workspace"),
+    route("DELETE", ws!(""), "workspace_delete", User, "delete a workspace that runs nothing"),
+    route("GET", ws!("/jobs"), "jobs", User, "jobs, newest first"),
+    route("GET", ws!("/jobs/{name}"), "job_get", User, "one job"),
+    route("PUT", ws!("/jobs/{name}"), "job_put", User, "submit a job, or change the tags and description of one"),
+    route("DELETE", ws!("/jobs/{name}"), "job_delete", User, "archive a job that has ended"),
+    route("POST", ws!("/jobs/{name}/cancel"), "job_cancel", User, "ask a job to stop"),
+    route("GET", ws!("/jobs/{name}/why"), "job_why", User, "where a job is, and why"),
+    route("GET", ws!("/jobs/{name}/samples"), "job_samples", User, "load of the node while the job ran"),
+    route("GET", ws!("/jobs/{name}/artifacts"), "job_artifacts", User, "logs and captured files of a job"),
+    route("GET", ws!("/jobs/{name}/artifacts/{*path}"), "job_artifact", User, "a piece of a file, from an offset; waits for more when asked"),
+    route("GET", ws!("/computes"), "computes", User, "compute targets"),
+    route("GET", ws!("/computes/{name}"), "compute_get", User, "one compute target"),
+    route("PUT", ws!("/computes/{name}"), "compute_put", User, "create or update a compute target"),
+    route("DELETE", ws!("/computes/{name}"), "compute_delete", User, "remove a compute target"),
+    route("POST", ws!("/computes/{name}/listNodes"), "compute_nodes", User, "nodes of a compute target"),
+    route("GET", ws!("/datastores"), "datastores", User, "datastores"),
+    route("GET", ws!("/datastores/{name}"), "datastore_get", User, "one datastore, without secrets"),
+    route("PUT", ws!("/datastores/{name}"), "datastore_put", User, "create or update a datastore"),
+    route("DELETE", ws!("/datastores/{name}"), "datastore_delete", User, "remove a datastore"),
+    route("POST", ws!("/datastores/{name}/listSecrets"), "datastore_secrets", User, "a short-lived signed token for the workspace's own stores"),
+    route("POST", ws!("/codes/{name}/versions/{version}/startPendingUpload"), "upload_start", User, "a container to upload a code snapshot to"),
+    route("GET", ws!("/{kind}"), "assets", User, "names of a kind of asset: codes, data, models, environments, components"),
+    route("GET", ws!("/{kind}/{name}"), "asset_container", User, "one name with its latest and next version"),
+    route("GET", ws!("/{kind}/{name}/versions"), "asset_versions", User, "versions, newest first; by content `hash` for code"),
+    route("GET", ws!("/{kind}/{name}/versions/{version}"), "asset_get", User, "one version"),
+    route("PUT", ws!("/{kind}/{name}/versions/{version}"), "asset_put", User, "create a version, or change its tags and archive mark"),
+    route("DELETE", ws!("/{kind}/{name}/versions/{version}"), "asset_delete", User, "delete a version"),
+    route("PUT", "/blob/{*path}", "blob_put", Signed, "write a blob, or its metadata"),
+    route("GET", "/blob/{*path}", "blob_get", Signed, "read a blob or list a container"),
+    route("HEAD", "/blob/{*path}", "blob_head", Signed, "whether a blob is there"),
+    route("POST", "/agent/v1/poll", "agent_poll", Agent, "assignments and stops; waits until there are some"),
+    route("POST", "/agent/v1/report", "agent_report", Agent, "what happened to attempts, and readings of the node"),
+];
+
+/// The OpenAPI document.
+pub fn openapi(version: &str) -> Value {
+    let mut paths: Map<String, Value> = Map::new();
+    for route in ROUTES {
+        let names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        let parameters: Vec<Value> = names
+            .map(|name| json!({"name": name.trim_start_matches('*'), "in": "path", "required": true, "schema": {"type": "string"}}))
+            .collect();
+        let security = match route.access {
+            Access::Open => json!([]),
+            Access::User | Access::Agent => json!([{"bearer": []}]),
+            Access::Signed => json!([{"bearer": []}, {"signature": []}]),
+        };
+        let operation = json!({
+            "operationId": route.id, "summary": route.about, "parameters": parameters, "security": security,
+            "responses": {"default": {"description": "the resource, or an error envelope"}},
+        });
+        let at = paths.entry(route.path.replace("{*", "{")).or_insert_with(|| json!({}));
+        at[route.method.to_lowercase()] = operation;
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {"title": "Peregrine", "version": version},
+        "paths": paths,
+        "components": {"securitySchemes": {
+            "bearer": {"type": "http", "scheme": "bearer"},
+            "signature": {"type": "apiKey", "in": "query", "name": "sig"},
+        }},
+    })
+}

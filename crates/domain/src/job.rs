@@ -1,0 +1,290 @@
+//! A job and the one machine its state moves through.
+//!
+//! Invariant: a state owns exactly the data that is true in it, and [`JobState::after`] is the only
+//! way from one to the next. An attempt is named in a state until its end is known, so no state can
+//! forget a process that may still run.
+
+use crate::{AttemptId, JobName, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// A job as the server keeps it. The resource body is kept beside it, as the client sent it.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Order of acceptance on this server; unique.
+    pub seq: i64,
+    pub workspace: String,
+    pub name: JobName,
+    pub state: JobState,
+    /// The number the next attempt will carry; 0 before the first.
+    pub attempts: u32,
+    pub max_retries: u32,
+    pub priority: i64,
+    /// Guards every write: an update names the version it read.
+    pub version: i64,
+    pub created_at: Timestamp,
+}
+
+/// Where a job is in its life.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum JobState {
+    /// Waits to be given to a node.
+    Queued { since: Timestamp },
+    /// Given to a node's agent, which starts it when its turn comes and the resources are free.
+    Placed { attempt: AttemptId, since: Timestamp },
+    /// The agent stages code, data and environment.
+    Preparing { attempt: AttemptId, since: Timestamp },
+    /// The user's command runs.
+    Running { attempt: AttemptId, since: Timestamp },
+    /// The command has ended; outputs and logs are being collected.
+    Finalizing { attempt: AttemptId, since: Timestamp },
+    /// Someone asked to stop it; the agent has not yet said that everything is gone.
+    Stopping { attempt: AttemptId, since: Timestamp },
+    Ended { outcome: Outcome, at: Timestamp, started_at: Option<Timestamp> },
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum Outcome {
+    Completed,
+    Failed(Failure),
+    Canceled { reason: String },
+}
+
+/// Why a job failed, for people and for programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// A stable word: `UserError.ExitCode`, `UserError.OutOfMemory`, `EnvironmentBuildFailed`, ...
+    pub code: String,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// The end of the log, where the cause usually stands.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_lines: String,
+    /// A new attempt may help: the node was lost, not the command at fault.
+    #[serde(default)]
+    pub retryable: bool,
+}
+
+/// What can happen to a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobEvent {
+    Placed(AttemptId),
+    Preparing,
+    Started,
+    Exited,
+    /// The attempt is over and everything it left is in the store.
+    Over(Outcome),
+    StopRequested { reason: String },
+}
+
+/// An event that cannot happen in a state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a job that is {state} cannot be {event}")]
+pub struct Illegal {
+    pub state: &'static str,
+    pub event: &'static str,
+}
+
+impl JobState {
+    /// The one door through which a job changes state. A failure that a new attempt may cure goes back
+    /// to the queue while `retries_left` is not zero.
+    pub fn after(self, event: JobEvent, retries_left: u32, now: Timestamp) -> Result<Self, Illegal> {
+        use {JobEvent as E, JobState as S};
+        Ok(match (self, event) {
+            (S::Queued { .. }, E::Placed(attempt)) => S::Placed { attempt, since: now },
+            (S::Placed { attempt, .. }, E::Preparing) => S::Preparing { attempt, since: now },
+            (S::Placed { attempt, .. } | S::Preparing { attempt, .. }, E::Started) => S::Running { attempt, since: now },
+            (S::Preparing { attempt, .. } | S::Running { attempt, .. }, E::Exited) => S::Finalizing { attempt, since: now },
+            (S::Stopping { attempt, since }, E::Preparing | E::Started | E::Exited) => S::Stopping { attempt, since },
+            (S::Placed { .. } | S::Preparing { .. } | S::Running { .. } | S::Finalizing { .. }, E::Over(Outcome::Failed(f)))
+                if f.retryable && retries_left > 0 =>
+            {
+                S::Queued { since: now }
+            }
+            (S::Placed { .. } | S::Preparing { .. }, E::Over(outcome)) => S::Ended { outcome, at: now, started_at: None },
+            (S::Running { since, .. } | S::Finalizing { since, .. }, E::Over(outcome)) => {
+                S::Ended { outcome, at: now, started_at: Some(since) }
+            }
+            // Work that completed before the stop reached it has still completed.
+            (S::Stopping { .. }, E::Over(Outcome::Completed)) => {
+                S::Ended { outcome: Outcome::Completed, at: now, started_at: None }
+            }
+            (S::Stopping { .. }, E::Over(Outcome::Canceled { reason })) => {
+                S::Ended { outcome: Outcome::Canceled { reason }, at: now, started_at: None }
+            }
+            (S::Stopping { .. }, E::Over(Outcome::Failed(f))) => {
+                let reason = format!("canceled; the attempt ended with: {}", f.message);
+                S::Ended { outcome: Outcome::Canceled { reason }, at: now, started_at: None }
+            }
+            (S::Queued { .. }, E::StopRequested { reason }) => {
+                S::Ended { outcome: Outcome::Canceled { reason }, at: now, started_at: None }
+            }
+            (
+                S::Placed { attempt, .. } | S::Preparing { attempt, .. } | S::Running { attempt, .. }
+                | S::Finalizing { attempt, .. },
+                E::StopRequested { .. },
+            ) => S::Stopping { attempt, since: now },
+            (S::Stopping { attempt, since }, E::StopRequested { .. }) => S::Stopping { attempt, since },
+            (state, event) => return Err(Illegal { state: state.name(), event: event.name() }),
+        })
+    }
+
+    /// The status word of the resource API.
+    pub fn status(&self) -> &'static str {
+        match self {
+            JobState::Queued { .. } | JobState::Placed { .. } => "Queued",
+            JobState::Preparing { .. } => "Preparing",
+            JobState::Running { .. } => "Running",
+            JobState::Finalizing { .. } => "Finalizing",
+            JobState::Stopping { .. } => "CancelRequested",
+            JobState::Ended { outcome: Outcome::Completed, .. } => "Completed",
+            JobState::Ended { outcome: Outcome::Failed(_), .. } => "Failed",
+            JobState::Ended { outcome: Outcome::Canceled { .. }, .. } => "Canceled",
+        }
+    }
+
+    /// The attempt that may have processes, if any.
+    pub fn attempt(&self) -> Option<&AttemptId> {
+        match self {
+            JobState::Placed { attempt, .. }
+            | JobState::Preparing { attempt, .. }
+            | JobState::Running { attempt, .. }
+            | JobState::Finalizing { attempt, .. }
+            | JobState::Stopping { attempt, .. } => Some(attempt),
+            JobState::Queued { .. } | JobState::Ended { .. } => None,
+        }
+    }
+
+    pub fn is_ended(&self) -> bool {
+        matches!(self, JobState::Ended { .. })
+    }
+
+    pub fn name(&self) -> &'static str {
+        match self {
+            JobState::Queued { .. } => "queued",
+            JobState::Placed { .. } => "placed",
+            JobState::Preparing { .. } => "preparing",
+            JobState::Running { .. } => "running",
+            JobState::Finalizing { .. } => "finalizing",
+            JobState::Stopping { .. } => "stopping",
+            JobState::Ended { .. } => "ended",
+        }
+    }
+}
+
+impl JobEvent {
+    pub fn name(&self) -> &'static str {
+        match self {
+            JobEvent::Placed(_) => "placed",
+            JobEvent::Preparing => "prepared",
+            JobEvent::Started => "started",
+            JobEvent::Exited => "finalized",
+            JobEvent::Over(_) => "ended",
+            JobEvent::StopRequested { .. } => "stopped",
+        }
+    }
+}
+
+impl Job {
+    /// Applies an event to this job's state, or says why it cannot happen.
+    pub fn apply(&mut self, event: JobEvent, now: Timestamp) -> Result<(), Illegal> {
+        let retries_left = (self.max_retries + 1).saturating_sub(self.attempts);
+        let next = self.state.clone().after(event, retries_left, now)?;
+        if let JobState::Placed { .. } = &next {
+            self.attempts += 1;
+        }
+        self.state = next;
+        Ok(())
+    }
+
+    /// The id the next attempt will have.
+    pub fn next_attempt(&self) -> AttemptId {
+        AttemptId::of(self.seq, self.attempts)
+    }
+}
+
+impl Failure {
+    pub fn new(code: &str, message: impl Into<String>) -> Failure {
+        Failure {
+            code: code.to_owned(),
+            message: message.into(),
+            exit_code: None,
+            signal: None,
+            last_lines: String::new(),
+            retryable: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(5);
+
+    fn states() -> Vec<JobState> {
+        let attempt = AttemptId::of(1, 0);
+        let since = Timestamp(1);
+        vec![
+            JobState::Queued { since },
+            JobState::Placed { attempt: attempt.clone(), since },
+            JobState::Preparing { attempt: attempt.clone(), since },
+            JobState::Running { attempt: attempt.clone(), since },
+            JobState::Finalizing { attempt: attempt.clone(), since },
+            JobState::Stopping { attempt, since },
+            JobState::Ended { outcome: Outcome::Completed, at: since, started_at: None },
+        ]
+    }
+
+    fn events() -> Vec<JobEvent> {
+        vec![
+            JobEvent::Placed(AttemptId::of(1, 0)),
+            JobEvent::Preparing,
+            JobEvent::Started,
+            JobEvent::Exited,
+            JobEvent::Over(Outcome::Completed),
+            JobEvent::StopRequested { reason: "asked".into() },
+        ]
+    }
+
+    #[test]
+    fn every_legal_pair_and_no_other() {
+        let mut table = String::new();
+        for state in states() {
+            let row: Vec<&str> = events()
+                .into_iter()
+                .map(|event| state.clone().after(event, 0, NOW).map_or("-", |next| next.name()))
+                .collect();
+            table += &format!("{:<10} {}\n", state.name(), row.join(" "));
+        }
+        expect_test::expect![[r#"
+            queued     placed - - - - ended
+            placed     - preparing running - ended stopping
+            preparing  - - running finalizing ended stopping
+            running    - - - finalizing ended stopping
+            finalizing - - - - ended stopping
+            stopping   - stopping stopping stopping ended stopping
+            ended      - - - - - -
+        "#]]
+        .assert_eq(&table);
+    }
+
+    #[test]
+    fn a_retryable_failure_queues_again_until_the_retries_are_spent() {
+        let lost = || JobEvent::Over(Outcome::Failed(Failure { retryable: true, ..Failure::new("NodeLost", "gone") }));
+        let running = JobState::Running { attempt: AttemptId::of(1, 0), since: NOW };
+        assert_eq!(running.clone().after(lost(), 1, NOW).map(|s| s.name()), Ok("queued"));
+        assert_eq!(running.after(lost(), 0, NOW).map(|s| s.status()), Ok("Failed"));
+    }
+
+    #[test]
+    fn a_job_that_completed_before_the_stop_arrived_is_completed() {
+        let stopping = JobState::Stopping { attempt: AttemptId::of(1, 0), since: NOW };
+        assert_eq!(stopping.after(JobEvent::Over(Outcome::Completed), 0, NOW).map(|s| s.status()), Ok("Completed"));
+    }
+}

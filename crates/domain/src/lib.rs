@@ -1,0 +1,20 @@
+//! The nouns of Peregrine and their laws: names, times, resources, job states, and the files users write.
+//!
+//! Invariant: nothing here does IO, waits, reads a clock or draws a random number. A value of one of
+//! these types is already true; text becomes a value only through a `parse` or a `check`.
+
+pub mod assignment;
+pub mod curated;
+pub mod job;
+pub mod names;
+pub mod report;
+pub mod resources;
+pub mod sizes;
+pub mod spec;
+pub mod time;
+
+pub use assignment::{Assignment, EnvironmentPlan, Place, Plan, PlannedInput, PlannedOutput};
+pub use job::{Illegal, Job, JobEvent, JobState, Outcome};
+pub use names::{AttemptId, BadName, JobName, NodeId};
+pub use resources::{InstanceType, Resources};
+pub use time::Timestamp;

@@ -1,0 +1,96 @@
+//! What an agent tells the server: what it is, what became of its attempts, how its node is doing.
+//!
+//! Invariant: reports about one attempt are in the order things happened, and each may arrive twice.
+//! The server answers with the attempts it has fully recorded; the agent forgets only those.
+
+use crate::{Assignment, AttemptId, Outcome, Resources, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// Who the agent is; sent with every poll.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeFacts {
+    pub node: String,
+    /// Changes when the machine restarts: processes of an older boot are gone for certain.
+    pub boot_id: String,
+    pub version: String,
+    pub capacity: Resources,
+    pub gpu_models: Vec<String>,
+}
+
+/// One thing that happened to an attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub attempt: AttemptId,
+    pub at: Timestamp,
+    #[serde(flatten)]
+    pub what: What,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum What {
+    /// Why it has not started yet, or what it is busy with.
+    Note { text: String },
+    Preparing,
+    Started { pid: u32 },
+    Exited { code: Option<i32>, signal: Option<i32> },
+    /// The last word on an attempt: everything it left is where the plan wanted it.
+    Over { outcome: Outcome, isolation: String },
+}
+
+/// A reading of the node's load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    pub at: Timestamp,
+    pub cpu_percent: f64,
+    pub memory_used_bytes: u64,
+    pub memory_total_bytes: u64,
+    #[serde(default)]
+    pub gpus: Vec<GpuSample>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GpuSample {
+    pub index: u32,
+    pub utilization_percent: u32,
+    pub memory_used_bytes: u64,
+    pub memory_total_bytes: u64,
+}
+
+/// What the agent sends: `POST /agent/v1/report`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReportBatch {
+    pub facts: NodeFacts,
+    #[serde(default)]
+    pub reports: Vec<Report>,
+    #[serde(default)]
+    pub samples: Vec<Sample>,
+}
+
+/// The server's answer: attempts whose end it has recorded.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReportAnswer {
+    pub recorded: Vec<AttemptId>,
+}
+
+/// What the agent asks: `POST /agent/v1/poll`. The answer waits until there is something new.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Poll {
+    pub facts: NodeFacts,
+    /// Attempts the agent holds, so that the server offers only the others.
+    pub holds: Vec<AttemptId>,
+    /// Attempts the agent is already stopping.
+    pub stopping: Vec<AttemptId>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PollAnswer {
+    pub assignments: Vec<Assignment>,
+    pub stop: Vec<AttemptId>,
+    /// Attempts the agent holds that the server knows nothing of: to be stopped and dropped.
+    #[serde(default)]
+    pub unknown: Vec<AttemptId>,
+    /// The server is shutting down for good; leave once idle.
+    #[serde(default)]
+    pub leave: bool,
+}

@@ -1,0 +1,305 @@
+//! The keys of datastores, compute targets and workspaces.
+
+use super::{Key, Kind, Object, Variant, key};
+
+const SCHEMA: Key = key("$schema", Kind::Text, "The address of a schema for editors; ignored.");
+const DESCRIPTION: Key = key("description", Kind::Label, "Free text.");
+const TAGS: Key = key("tags", Kind::Labels, "Words to find it by.");
+
+const ACCOUNT: Key = key("account_name", Kind::Text, "The storage account.").required();
+const ENDPOINT: Key = key("endpoint", Kind::Text, "The storage service's domain, or the address of another server that speaks its protocol.");
+const PROTOCOL: Key = key("protocol", Kind::Text, "`https`, `wasbs`, `abfss` and the like.").or("https");
+const PREFIX: Key = key("prefix", Kind::Text, "A folder in it that counts as the top.");
+const BUCKET: Key = key("bucket", Kind::Text, "The bucket.").required();
+
+pub(super) static DATASTORE: Object = Object {
+    name: "datastore",
+    doc: "Where data lies, and the credentials for it.",
+    keys: &[
+        SCHEMA,
+        key("name", Kind::Text, "The datastore's name; may be given on the command line instead."),
+        key("type", Kind::Words(DATASTORES), "The kind of storage.").required(),
+        DESCRIPTION,
+        TAGS,
+        key("credentials", Kind::Object(&CREDENTIALS), "Kept encrypted and never shown again; none means the identity of the machine."),
+    ],
+    variants: &[
+        Variant {
+            word: "azure_blob",
+            doc: "A container of Azure Blob storage.",
+            keys: &[ACCOUNT, key("container_name", Kind::Text, "The container.").required(), ENDPOINT, PROTOCOL],
+        },
+        Variant {
+            word: "azure_file",
+            doc: "An Azure file share.",
+            keys: &[ACCOUNT, key("file_share_name", Kind::Text, "The share.").required(), ENDPOINT, PROTOCOL],
+        },
+        Variant {
+            word: "azure_data_lake_gen2",
+            doc: "A file system of Azure Data Lake, second generation.",
+            keys: &[ACCOUNT, key("filesystem", Kind::Text, "The file system.").required(), ENDPOINT, PROTOCOL],
+        },
+        Variant {
+            word: "azure_data_lake_gen1",
+            doc: "Azure Data Lake, first generation.",
+            keys: &[key("store_name", Kind::Text, "The store.").required()],
+        },
+        Variant {
+            word: "one_lake",
+            doc: "A lakehouse of Microsoft Fabric.",
+            keys: &[
+                key("one_lake_workspace_name", Kind::Text, "The workspace there.").required(),
+                key("artifact", Kind::Object(&LAKE_ARTIFACT), "The lakehouse.").required(),
+                ENDPOINT,
+            ],
+        },
+        Variant {
+            word: "hdfs",
+            doc: "A Hadoop file system.",
+            keys: &[key("name_node_address", Kind::Text, "The name node.").required(), PROTOCOL],
+        },
+        Variant {
+            word: "s3",
+            doc: "A bucket of Amazon S3, or of a server that speaks its protocol.",
+            keys: &[
+                BUCKET,
+                PREFIX,
+                ENDPOINT,
+                key("region", Kind::Text, "The bucket's region.").or("us-east-1"),
+                key("allow_http", Kind::Bool, "Whether the endpoint may be plain `http`.").or("false"),
+            ],
+        },
+        Variant { word: "gcs", doc: "A bucket of Google Cloud Storage.", keys: &[BUCKET, PREFIX, ENDPOINT] },
+        Variant {
+            word: "local",
+            doc: "A folder that every node of the target sees under the same path.",
+            keys: &[key("path", Kind::Text, "The folder, as an absolute path.").required()],
+        },
+        Variant {
+            word: "nfs",
+            doc: "A network share that is mounted on the nodes.",
+            keys: &[
+                key("path", Kind::Text, "Where it is mounted, as an absolute path.").required(),
+                key("server", Kind::Text, "The server that exports it; for people."),
+                key("export", Kind::Text, "The exported path; for people."),
+            ],
+        },
+    ],
+};
+
+const DATASTORES: &[&str] =
+    &["azure_blob", "azure_file", "azure_data_lake_gen2", "azure_data_lake_gen1", "one_lake", "hdfs", "s3", "gcs", "local", "nfs"];
+
+static LAKE_ARTIFACT: Object = Object {
+    name: "artifact",
+    doc: "A lakehouse.",
+    keys: &[
+        key("name", Kind::Text, "Its name.").required(),
+        key("type", Kind::Words(&["lake_house"]), "The kind of artifact.").or("lake_house"),
+    ],
+    variants: &[],
+};
+
+static CREDENTIALS: Object = Object {
+    name: "credentials",
+    doc: "One way in; give the keys of one.",
+    keys: &[
+        key("account_key", Kind::Text, "Of a storage account."),
+        key("sas_token", Kind::Text, "A shared access signature."),
+        key("tenant_id", Kind::Text, "Of a service principal."),
+        key("client_id", Kind::Text, "Of a service principal."),
+        key("client_secret", Kind::Text, "Of a service principal."),
+        key("certificate", Kind::Text, "Of a service principal, instead of a secret."),
+        key("thumbprint", Kind::Text, "Of that certificate."),
+        key("authority_url", Kind::Text, "Where a service principal signs in."),
+        key("resource_url", Kind::Text, "For what it asks access."),
+        key("access_key_id", Kind::Text, "Of S3."),
+        key("secret_access_key", Kind::Text, "Of S3."),
+        key("session_token", Kind::Text, "Of S3, where access is temporary."),
+        key("service_account_key", Kind::Text, "Of Google Cloud: the key file's JSON text."),
+        key("kerberos_principal", Kind::Text, "Of HDFS."),
+        key("kerberos_realm", Kind::Text, "Of HDFS."),
+        key("kerberos_kdc_address", Kind::Text, "Of HDFS."),
+        key("kerberos_keytab", Kind::Text, "Of HDFS."),
+        key("kerberos_password", Kind::Text, "Of HDFS, instead of a keytab."),
+    ],
+    variants: &[],
+};
+
+const SIZE: Key = key("size", Kind::Text, "The machine size.").or("Standard_DS3_v2");
+const SSH: Key = key("ssh_settings", Kind::Object(&SSH_SETTINGS), "Who may enter the nodes.");
+const SSH_PUBLIC: Key = key("ssh_public_access_enabled", Kind::Bool, "Whether SSH is reachable from outside.");
+const NETWORK: Key = key("network_settings", Kind::Map, "The network the nodes join.");
+const PUBLIC_IP: Key = key("enable_node_public_ip", Kind::Bool, "Whether nodes get public addresses.").or("true");
+const RESOURCE_ID: Key = key("resource_id", Kind::Text, "The machine or cluster to attach, by its Azure id.").required();
+const IDENTITY: Key = key("identity", Kind::Object(&TARGET_IDENTITY), "The identity of the nodes.");
+
+pub(super) static COMPUTE: Object = Object {
+    name: "compute",
+    doc: "A compute target. Only `local` runs work so far; the others are kept as given.",
+    keys: &[
+        SCHEMA,
+        key("name", Kind::Text, "The target's name; may be given on the command line instead."),
+        key("type", Kind::Words(COMPUTES), "The kind of target.").required(),
+        DESCRIPTION,
+        TAGS,
+        key("location", Kind::Text, "A region; the workspace's when absent."),
+    ],
+    variants: &[
+        Variant {
+            word: "local",
+            doc: "The machine the server runs on.",
+            keys: &[
+                key("isolation", Kind::Words(&["optional", "required"]), "Whether a job whose image cannot be used runs on the host or fails.").or("optional"),
+                key("instance_types", Kind::MapOf(&INSTANCE_TYPE_VALUE), "Named shapes of resources that jobs can ask for."),
+            ],
+        },
+        Variant {
+            word: "amlcompute",
+            doc: "A managed cluster that grows and shrinks.",
+            keys: &[
+                SIZE,
+                key("tier", Kind::Words(&["dedicated", "low_priority"]), "Whether nodes can be taken away.").or("dedicated"),
+                key("min_instances", Kind::COUNT, "Nodes that stay.").or("0"),
+                key("max_instances", Kind::COUNT, "The most nodes.").or("4"),
+                key("idle_time_before_scale_down", Kind::COUNT, "Seconds after which an idle node goes.").or("120"),
+                SSH,
+                SSH_PUBLIC,
+                NETWORK,
+                PUBLIC_IP,
+                IDENTITY,
+            ],
+        },
+        Variant {
+            word: "computeinstance",
+            doc: "One machine for one person.",
+            keys: &[
+                SIZE,
+                key("create_on_behalf_of", Kind::Map, "For whom it is made."),
+                key("schedules", Kind::Map, "When it starts and stops."),
+                key("idle_time_before_shutdown_minutes", Kind::COUNT, "Minutes after which it stops when idle."),
+                key("setup_scripts", Kind::Map, "What to run when it is made and started."),
+                SSH,
+                SSH_PUBLIC,
+                NETWORK,
+                PUBLIC_IP,
+                IDENTITY,
+            ],
+        },
+        Variant {
+            word: "kubernetes",
+            doc: "A namespace of a Kubernetes cluster.",
+            keys: &[RESOURCE_ID, key("namespace", Kind::Text, "An existing namespace.").or("default"), IDENTITY],
+        },
+        Variant { word: "virtualmachine", doc: "A machine reached by SSH.", keys: &[RESOURCE_ID, SSH, key("ssh_port", Kind::COUNT, "The port of SSH.").or("22")] },
+        Variant {
+            word: "synapsespark",
+            doc: "A Spark pool.",
+            keys: &[RESOURCE_ID, key("node_count", Kind::COUNT, "Nodes."), IDENTITY],
+        },
+        Variant {
+            word: "slurm",
+            doc: "A Slurm cluster.",
+            keys: &[
+                key("host", Kind::Text, "A login node; this machine when absent."),
+                key("partition", Kind::Text, "The partition."),
+                key("account", Kind::Text, "The account that is charged."),
+            ],
+        },
+        Variant {
+            word: "pool",
+            doc: "Other targets, tried in order.",
+            keys: &[key("targets", Kind::List(&Kind::Text), "Their names.").required()],
+        },
+    ],
+};
+
+const COMPUTES: &[&str] = &["local", "amlcompute", "computeinstance", "kubernetes", "virtualmachine", "synapsespark", "slurm", "pool"];
+
+static INSTANCE_TYPE_VALUE: Kind = Kind::Object(&INSTANCE_TYPE);
+
+static INSTANCE_TYPE: Object = Object {
+    name: "instance type",
+    doc: "A named shape of resources, as in the `spec` of an `InstanceType`.",
+    keys: &[
+        key("resources", Kind::Object(&INSTANCE_RESOURCES), "What work of this shape is given.").required(),
+        key("nodeSelector", Kind::Labels, "Labels of the nodes that offer it."),
+    ],
+    variants: &[],
+};
+
+static INSTANCE_RESOURCES: Object = Object {
+    name: "resources of an instance type",
+    doc: "Amounts as Kubernetes writes them.",
+    keys: &[
+        key("requests", Kind::Object(&AMOUNTS), "Set aside for the work.").required(),
+        key("limits", Kind::Object(&AMOUNTS), "The most it may use."),
+    ],
+    variants: &[],
+};
+
+static AMOUNTS: Object = Object {
+    name: "amounts",
+    doc: "Amounts as Kubernetes writes them.",
+    keys: &[
+        key("cpu", Kind::Label, "Cores: `2` or `500m`.").required(),
+        key("memory", Kind::Label, "Memory: `4Gi`, `512Mi`.").required(),
+        key("nvidia.com/gpu", Kind::Label, "Whole GPUs; under `limits` only.").or("0"),
+    ],
+    variants: &[],
+};
+
+static SSH_SETTINGS: Object = Object {
+    name: "ssh_settings",
+    doc: "Who may enter the nodes.",
+    keys: &[
+        key("admin_username", Kind::Text, "The user."),
+        key("admin_password", Kind::Text, "The password."),
+        key("ssh_key_value", Kind::Text, "The public key."),
+        key("ssh_private_key_file", Kind::Text, "The file of the private key, for an attached machine."),
+        key("ssh_port", Kind::COUNT, "The port of SSH."),
+    ],
+    variants: &[],
+};
+
+static TARGET_IDENTITY: Object = Object {
+    name: "identity",
+    doc: "The identity of a resource.",
+    keys: &[
+        key("type", Kind::Words(IDENTITIES), "The kind of identity."),
+        key("user_assigned_identities", Kind::Either(&[Kind::List(&Kind::Map), Kind::Map]), "Identities by their ids."),
+        key("principal_id", Kind::Text, "Filled in by Azure."),
+        key("tenant_id", Kind::Text, "Filled in by Azure."),
+    ],
+    variants: &[],
+};
+
+const IDENTITIES: &[&str] = &["none", "system_assigned", "user_assigned", "system_assigned,user_assigned"];
+
+pub(super) static WORKSPACE: Object = Object {
+    name: "workspace",
+    doc: "The unit of sharing, permission and quota. Keys about Azure's own resources are kept and not used.",
+    keys: &[
+        SCHEMA,
+        key("name", Kind::Text, "The workspace's name; may be given on the command line instead."),
+        key("display_name", Kind::Label, "Shown in lists."),
+        DESCRIPTION,
+        TAGS,
+        key("location", Kind::Text, "A region."),
+        key("resource_group", Kind::Text, "Part of resource ids."),
+        key("hbi_workspace", Kind::Bool, "Marks data of high business impact.").or("false"),
+        key("storage_account", Kind::Text, "An existing storage account's id."),
+        key("container_registry", Kind::Text, "An existing registry's id."),
+        key("key_vault", Kind::Text, "An existing key vault's id."),
+        key("application_insights", Kind::Text, "An existing Application Insights id."),
+        key("image_build_compute", Kind::Text, "The target that builds images."),
+        key("public_network_access", Kind::Words(&["Enabled", "Disabled"]), "Whether the workspace is reachable from outside."),
+        key("customer_managed_key", Kind::Map, "The key that encrypts the workspace."),
+        key("managed_network", Kind::Map, "The network of managed nodes."),
+        key("primary_user_assigned_identity", Kind::Text, "The identity used first."),
+        key("system_datastores_auth_mode", Kind::Text, "How built-in datastores are entered."),
+        key("enable_data_isolation", Kind::Bool, "Whether data of different projects is kept apart."),
+        IDENTITY,
+    ],
+    variants: &[],
+};

@@ -1,0 +1,158 @@
+//! Values that go into statements and come out of rows, the same for every engine.
+
+use crate::{Error, Tx};
+use rusqlite::{ToSql, types::ToSqlOutput, types::ValueRef};
+
+/// A value of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Null,
+    Int(i64),
+    Real(f64),
+    Text(String),
+    Blob(Vec<u8>),
+}
+
+/// One row of an answer, by position.
+#[derive(Debug)]
+pub struct Row(Vec<Value>);
+
+impl Tx<'_> {
+    /// Runs a statement; how many rows it changed.
+    pub(crate) fn exec(&mut self, sql: &str, values: &[Value]) -> Result<usize, Error> {
+        let mut statement = self.on.prepare_cached(sql)?;
+        statement.execute(rusqlite::params_from_iter(values)).map_err(|error| crate::engine::sort(error.into(), "peregrine.db".as_ref()))
+    }
+
+    /// Runs a query; all its rows.
+    pub(crate) fn fetch(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
+        let mut statement = self.on.prepare_cached(sql)?;
+        let columns = statement.column_count();
+        let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            all.push(Row((0..columns).map(|i| row.get_ref(i).map(Value::of)).collect::<Result<_, _>>()?));
+        }
+        Ok(all)
+    }
+
+    /// The first row, if there is one.
+    pub(crate) fn fetch_one(&mut self, sql: &str, values: &[Value]) -> Result<Option<Row>, Error> {
+        Ok(self.fetch(sql, values)?.into_iter().next())
+    }
+}
+
+impl Row {
+    pub fn text(&mut self, at: usize) -> Result<String, Error> {
+        match std::mem::replace(self.slot(at)?, Value::Null) {
+            Value::Text(text) => Ok(text),
+            other => Err(Error::Decode(format!("column {at} is not text: {other:?}"))),
+        }
+    }
+
+    pub fn maybe_text(&mut self, at: usize) -> Result<Option<String>, Error> {
+        match self.slot(at)? {
+            Value::Null => Ok(None),
+            _ => self.text(at).map(Some),
+        }
+    }
+
+    pub fn int(&mut self, at: usize) -> Result<i64, Error> {
+        match self.slot(at)? {
+            Value::Int(n) => Ok(*n),
+            other => Err(Error::Decode(format!("column {at} is not a whole number: {other:?}"))),
+        }
+    }
+
+    pub fn maybe_int(&mut self, at: usize) -> Result<Option<i64>, Error> {
+        match self.slot(at)? {
+            Value::Null => Ok(None),
+            _ => self.int(at).map(Some),
+        }
+    }
+
+    pub fn real(&mut self, at: usize) -> Result<f64, Error> {
+        match self.slot(at)? {
+            Value::Real(n) => Ok(*n),
+            Value::Int(n) => Ok(*n as f64),
+            other => Err(Error::Decode(format!("column {at} is not a number: {other:?}"))),
+        }
+    }
+
+    pub fn blob(&mut self, at: usize) -> Result<Vec<u8>, Error> {
+        match std::mem::replace(self.slot(at)?, Value::Null) {
+            Value::Blob(bytes) => Ok(bytes),
+            Value::Null => Ok(Vec::new()),
+            other => Err(Error::Decode(format!("column {at} is not bytes: {other:?}"))),
+        }
+    }
+
+    pub fn json<T: serde::de::DeserializeOwned>(&mut self, at: usize) -> Result<T, Error> {
+        let text = self.text(at)?;
+        serde_json::from_str(&text).map_err(|error| Error::Decode(error.to_string()))
+    }
+
+    fn slot(&mut self, at: usize) -> Result<&mut Value, Error> {
+        self.0.get_mut(at).ok_or_else(|| Error::Decode(format!("no column {at}")))
+    }
+}
+
+impl Value {
+    fn of(raw: ValueRef<'_>) -> Value {
+        match raw {
+            ValueRef::Null => Value::Null,
+            ValueRef::Integer(n) => Value::Int(n),
+            ValueRef::Real(n) => Value::Real(n),
+            ValueRef::Text(bytes) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
+            ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+        }
+    }
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Value::Null => ValueRef::Null,
+            Value::Int(n) => ValueRef::Integer(*n),
+            Value::Real(n) => ValueRef::Real(*n),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(n: i64) -> Value {
+        Value::Int(n)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(yes: bool) -> Value {
+        Value::Int(yes.into())
+    }
+}
+
+impl From<domain::Timestamp> for Value {
+    fn from(at: domain::Timestamp) -> Value {
+        Value::Int(at.0)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(maybe: Option<T>) -> Value {
+        maybe.map_or(Value::Null, Into::into)
+    }
+}

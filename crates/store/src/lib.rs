@@ -1,0 +1,133 @@
+//! The only SQL in the house, and the files of logs and artifacts.
+//!
+//! Work on the database is a closure over a [`Tx`]. Writes run one after another on the engine's writer,
+//! many to a commit, so that a hundred callers share one `fsync`; a closure that fails is undone alone.
+//! Invariants: `write` returns only after its change is on disk; a change and the event that explains it
+//! are one transaction; no closure waits for the network.
+
+mod engine;
+pub mod files;
+pub mod secrets;
+pub mod tables;
+
+pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
+pub use tables::{
+    AssetKey, AssetRow, ComputeRow, DatastoreRow, EventRow, JobFilter, JobRow, NewJob, NodeRow, QueuedJob, WorkspaceRow,
+};
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::sync::watch;
+
+/// Something a caller acts on differently.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("someone else changed it first")]
+    Conflict,
+    #[error("it exists already")]
+    Exists,
+    #[error("the disk that holds `{}` is full", .path.display())]
+    Full { path: PathBuf },
+    #[error(
+        "the database `{}` is damaged; stop the server, move the file aside and copy the newest file of `{}` in its place",
+        .path.display(), .backups.display()
+    )]
+    Corrupt { path: PathBuf, backups: PathBuf },
+    #[error(
+        "the database `{}` was written by a newer Peregrine (schema {found}, this one knows {known}); start that version, or restore a backup made before the upgrade",
+        .path.display()
+    )]
+    Newer { path: PathBuf, found: i64, known: i64 },
+    #[error("cannot open the database `{}`", .path.display())]
+    Open { path: PathBuf, #[source] source: rusqlite::Error },
+    #[error("database statement failed")]
+    Sql(#[from] rusqlite::Error),
+    #[error("the database holds a value that cannot be read: {0}")]
+    Decode(String),
+    #[error("the store has shut down")]
+    Closed,
+    #[error("cannot {what} `{}`", .path.display())]
+    Io { what: &'static str, path: PathBuf, #[source] source: std::io::Error },
+}
+
+/// What kind of thing changed; waiting loops listen to one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bell {
+    /// The queue: a job came, or room was made.
+    Queue,
+    /// Something for an agent: a placement or a stop.
+    Agents,
+    /// Any job's state.
+    Jobs,
+}
+
+/// A handle to the store; cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    engine: Engine,
+    bells: Arc<[watch::Sender<u64>; 3]>,
+    home: Arc<Path>,
+    secrets: Arc<secrets::Keyring>,
+}
+
+/// One unit of work. Methods that read and write tables live in [`tables`].
+pub struct Tx<'c> {
+    pub(crate) on: &'c rusqlite::Connection,
+    pub(crate) rung: [bool; 3],
+    pub(crate) keyring: &'c secrets::Keyring,
+}
+
+impl Store {
+    /// Opens (or makes) the database under `home` and brings its schema up to date.
+    pub fn open(home: &Path) -> Result<Store, Error> {
+        let secrets = Arc::new(secrets::Keyring::load_or_make(&home.join("keys"))?);
+        let bells = Arc::new([watch::Sender::new(0), watch::Sender::new(0), watch::Sender::new(0)]);
+        let engine = Engine::open(home, Arc::clone(&bells), Arc::clone(&secrets))?;
+        Ok(Store { engine, bells, home: home.into(), secrets })
+    }
+
+    /// Runs `work` in a transaction and waits until it is durable. An error undoes everything `work` did.
+    pub async fn write<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, Error> + Send + 'static,
+    {
+        self.engine.write(work).await
+    }
+
+    /// Runs `work` on a snapshot; it must only read.
+    pub async fn read<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, Error> + Send + 'static,
+    {
+        self.engine.read(work, Arc::clone(&self.secrets)).await
+    }
+
+    /// Rings after each commit that touched this kind of thing. A hint: nothing may depend on hearing it.
+    pub fn changed(&self, bell: Bell) -> watch::Receiver<u64> {
+        self.bells[bell as usize].subscribe()
+    }
+
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    pub fn keyring(&self) -> &secrets::Keyring {
+        &self.secrets
+    }
+
+    /// Copies the database, consistent as of now, into `to`, which must not exist.
+    pub async fn backup(&self, to: PathBuf) -> Result<(), Error> {
+        self.engine.backup(to).await
+    }
+}
+
+impl Tx<'_> {
+    /// Rings this bell once the transaction is durable.
+    pub fn ring(&mut self, bell: Bell) {
+        self.rung[bell as usize] = true;
+    }
+}

@@ -1,0 +1,133 @@
+//! Assets: code, data, models, environments and components, by name and version.
+//!
+//! Invariant: a version's content never changes; only its tags, description, properties and archive mark do.
+
+use crate::{Error, Row, Tx};
+use domain::Timestamp;
+
+/// Where an asset stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AssetKey {
+    pub workspace: String,
+    /// The collection in the resource tree: `codes`, `data`, `models`, `environments`, `components`.
+    pub kind: String,
+    pub name: String,
+    pub version: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct AssetRow {
+    pub seq: i64,
+    pub key: AssetKey,
+    pub body: String,
+    pub archived: bool,
+    pub created_by: String,
+    pub created_at: Timestamp,
+    pub changed_at: Timestamp,
+}
+
+const ROW: &str = "seq, workspace, kind, name, version, body, archived, created_by, created_at, changed_at";
+
+impl Tx<'_> {
+    /// Adds a version; `Exists` when it is there already.
+    pub fn insert_asset(
+        &mut self,
+        key: &AssetKey,
+        body: &str,
+        hash: Option<&str>,
+        by: &str,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        self.exec(
+            "insert into assets (workspace, kind, name, version, body, hash, created_by, created_at, changed_at) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)",
+            &[
+                key.workspace.as_str().into(),
+                key.kind.as_str().into(),
+                key.name.as_str().into(),
+                key.version.as_str().into(),
+                body.into(),
+                hash.into(),
+                by.into(),
+                now.into(),
+            ],
+        )?;
+        Ok(())
+    }
+
+    pub fn put_asset(&mut self, seq: i64, body: &str, archived: bool, now: Timestamp) -> Result<(), Error> {
+        self.exec(
+            "update assets set body = ?2, archived = ?3, changed_at = ?4 where seq = ?1",
+            &[seq.into(), body.into(), archived.into(), now.into()],
+        )?;
+        Ok(())
+    }
+
+    pub fn delete_asset(&mut self, seq: i64) -> Result<(), Error> {
+        self.exec("delete from assets where seq = ?1", &[seq.into()])?;
+        Ok(())
+    }
+
+    pub fn asset(&mut self, key: &AssetKey) -> Result<Option<AssetRow>, Error> {
+        let sql = format!("select {ROW} from assets where workspace = ?1 and kind = ?2 and name = ?3 and version = ?4");
+        let values = [&key.workspace, &key.kind, &key.name, &key.version].map(|text| text.as_str().into());
+        self.fetch_one(&sql, &values)?.map(row_of).transpose()
+    }
+
+    /// The most recently created version that is not archived: what `@latest` means.
+    pub fn latest_asset(&mut self, workspace: &str, kind: &str, name: &str) -> Result<Option<AssetRow>, Error> {
+        let sql = format!(
+            "select {ROW} from assets where workspace = ?1 and kind = ?2 and name = ?3 order by archived, seq desc limit 1"
+        );
+        self.fetch_one(&sql, &[workspace.into(), kind.into(), name.into()])?.map(row_of).transpose()
+    }
+
+    /// All versions of one name, newest first.
+    pub fn versions(&mut self, workspace: &str, kind: &str, name: &str, archived: Option<bool>) -> Result<Vec<AssetRow>, Error> {
+        let sql = format!(
+            "select {ROW} from assets where workspace = ?1 and kind = ?2 and name = ?3 \
+             and (?4 is null or archived = ?4) order by seq desc"
+        );
+        let rows = self.fetch(&sql, &[workspace.into(), kind.into(), name.into(), archived.into()])?;
+        rows.into_iter().map(row_of).collect()
+    }
+
+    /// The newest version of every name, by name. Anonymous assets stay out of sight.
+    pub fn asset_heads(&mut self, workspace: &str, kind: &str, archived: Option<bool>) -> Result<Vec<AssetRow>, Error> {
+        let sql = format!(
+            "select {ROW} from assets a where workspace = ?1 and kind = ?2 and (?3 is null or archived = ?3) \
+             and coalesce(json_extract(body, '$.isAnonymous'), 0) = 0 \
+             and seq = (select max(seq) from assets b where b.workspace = a.workspace and b.kind = a.kind and b.name = a.name) \
+             order by name"
+        );
+        let rows = self.fetch(&sql, &[workspace.into(), kind.into(), archived.into()])?;
+        rows.into_iter().map(row_of).collect()
+    }
+
+    pub fn asset_by_hash(&mut self, workspace: &str, kind: &str, hash: &str) -> Result<Option<AssetRow>, Error> {
+        let sql = format!("select {ROW} from assets where workspace = ?1 and kind = ?2 and hash = ?3 order by seq limit 1");
+        self.fetch_one(&sql, &[workspace.into(), kind.into(), hash.into()])?.map(row_of).transpose()
+    }
+
+    /// The number after the highest whole-number version.
+    pub fn next_version(&mut self, workspace: &str, kind: &str, name: &str) -> Result<i64, Error> {
+        let versions = self.versions(workspace, kind, name, None)?;
+        Ok(versions.iter().filter_map(|row| row.key.version.parse::<i64>().ok()).max().unwrap_or(0) + 1)
+    }
+
+    pub fn asset_names(&mut self, workspace: &str, kind: &str) -> Result<Vec<String>, Error> {
+        Ok(self.asset_heads(workspace, kind, Some(false))?.into_iter().map(|row| row.key.name).collect())
+    }
+}
+
+fn row_of(mut row: Row) -> Result<AssetRow, Error> {
+    Ok(AssetRow {
+        seq: row.int(0)?,
+        key: AssetKey { workspace: row.text(1)?, kind: row.text(2)?, name: row.text(3)?, version: row.text(4)? },
+        body: row.text(5)?,
+        archived: row.int(6)? != 0,
+        created_by: row.text(7)?,
+        created_at: Timestamp(row.int(8)?),
+        changed_at: Timestamp(row.int(9)?),
+    })
+}

@@ -1,0 +1,266 @@
+//! Jobs: accepted once, changed only from the version that was read.
+
+use crate::{Bell, Error, Row, Tx};
+use domain::{Job, JobName, JobState, Plan, Timestamp};
+
+/// A job with everything that is shown of it.
+#[derive(Debug, Clone)]
+pub struct JobRow {
+    pub job: Job,
+    /// The resource's properties, as text.
+    pub body: String,
+    pub archived: bool,
+    /// Why it waits or what it is busy with, in words.
+    pub note: String,
+    pub target: String,
+    pub isolation: Option<String>,
+    pub created_by: String,
+    pub changed_at: Timestamp,
+}
+
+/// A job about to be accepted.
+#[derive(Debug)]
+pub struct NewJob {
+    pub workspace: String,
+    pub name: JobName,
+    pub body: String,
+    pub plan: Plan,
+    pub kind: &'static str,
+    pub experiment: String,
+    pub target: String,
+    pub priority: i64,
+    pub max_retries: u32,
+    /// Some output becomes an asset when the job completes.
+    pub registers: bool,
+    pub created_by: String,
+    pub at: Timestamp,
+}
+
+/// What the scheduler needs to know of a waiting job.
+#[derive(Debug, Clone)]
+pub struct QueuedJob {
+    pub job: Job,
+    pub target: String,
+    pub plan: Plan,
+    pub note: String,
+}
+
+/// Which jobs a list shows.
+#[derive(Debug, Clone, Default)]
+pub struct JobFilter {
+    pub workspace: String,
+    /// `Some(false)` only active ones, `Some(true)` only archived ones.
+    pub archived: Option<bool>,
+    pub kind: Option<String>,
+    /// `key` or `key=value`.
+    pub tag: Option<String>,
+    /// Only jobs accepted before this sequence number: the cursor of the page before.
+    pub before: Option<i64>,
+    pub limit: i64,
+}
+
+const CORE: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at";
+const ROW: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at, \
+                   body, archived, note, target, isolation, created_by, changed_at";
+
+impl Tx<'_> {
+    /// Accepts a job and its first event. `Exists` when the name is taken.
+    pub fn insert_job(&mut self, new: &NewJob) -> Result<i64, Error> {
+        let state = JobState::Queued { since: new.at };
+        self.exec(
+            "insert into jobs (workspace, name, body, plan, state, phase, status, note, kind, experiment, target, priority, \
+             max_retries, registers, created_by, created_at, changed_at) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16)",
+            &[
+                new.workspace.as_str().into(),
+                new.name.as_str().into(),
+                new.body.as_str().into(),
+                json(&new.plan)?.into(),
+                json(&state)?.into(),
+                state.name().into(),
+                state.status().into(),
+                "waits for the scheduler".into(),
+                new.kind.into(),
+                new.experiment.as_str().into(),
+                new.target.as_str().into(),
+                new.priority.into(),
+                i64::from(new.max_retries).into(),
+                new.registers.into(),
+                new.created_by.as_str().into(),
+                new.at.into(),
+            ],
+        )?;
+        let seq = self.on.last_insert_rowid();
+        self.add_event(seq, new.at, "accepted", &format!("accepted for compute target `{}`", new.target))?;
+        self.ring(Bell::Queue);
+        self.ring(Bell::Jobs);
+        Ok(seq)
+    }
+
+    /// Writes a job's new state, guarded by the version it was read with.
+    pub fn put_job(&mut self, job: &Job, note: Option<&str>, now: Timestamp) -> Result<(), Error> {
+        let changed = self.exec(
+            "update jobs set state = ?3, phase = ?4, status = ?5, attempts = ?6, note = coalesce(?7, note), \
+             changed_at = ?8, version = version + 1 where seq = ?1 and version = ?2",
+            &[
+                job.seq.into(),
+                job.version.into(),
+                json(&job.state)?.into(),
+                job.state.name().into(),
+                job.state.status().into(),
+                i64::from(job.attempts).into(),
+                note.into(),
+                now.into(),
+            ],
+        )?;
+        if changed == 0 {
+            return Err(Error::Conflict);
+        }
+        self.ring(Bell::Jobs);
+        match job.state {
+            JobState::Queued { .. } | JobState::Ended { .. } => self.ring(Bell::Queue),
+            JobState::Placed { .. } | JobState::Stopping { .. } => self.ring(Bell::Agents),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Says why a job waits, without touching its state.
+    pub fn put_note(&mut self, seq: i64, note: &str) -> Result<(), Error> {
+        self.exec("update jobs set note = ?2 where seq = ?1", &[seq.into(), note.into()])?;
+        Ok(())
+    }
+
+    pub fn put_isolation(&mut self, seq: i64, isolation: &str) -> Result<(), Error> {
+        self.exec("update jobs set isolation = ?2 where seq = ?1", &[seq.into(), isolation.into()])?;
+        Ok(())
+    }
+
+    /// Replaces the shown body and the archive mark: what a client may change after the fact.
+    pub fn put_job_body(&mut self, seq: i64, body: &str, archived: bool, now: Timestamp) -> Result<(), Error> {
+        self.exec(
+            "update jobs set body = ?2, archived = ?3, changed_at = ?4 where seq = ?1",
+            &[seq.into(), body.into(), archived.into(), now.into()],
+        )?;
+        self.ring(Bell::Jobs);
+        Ok(())
+    }
+
+    pub fn job(&mut self, workspace: &str, name: &str) -> Result<Option<JobRow>, Error> {
+        let sql = format!("select {ROW} from jobs where workspace = ?1 and name = ?2");
+        self.fetch_one(&sql, &[workspace.into(), name.into()])?.map(row_of).transpose()
+    }
+
+    pub fn job_by_seq(&mut self, seq: i64) -> Result<Option<Job>, Error> {
+        let sql = format!("select {CORE} from jobs where seq = ?1");
+        self.fetch_one(&sql, &[seq.into()])?.map(|mut row| core_of(&mut row)).transpose()
+    }
+
+    /// The body of a job that registers outputs; `None` when it registers none.
+    pub fn registering_body(&mut self, seq: i64) -> Result<Option<(String, Plan)>, Error> {
+        let row = self.fetch_one("select body, plan from jobs where seq = ?1 and registers = 1", &[seq.into()])?;
+        row.map(|mut row| Ok((row.text(0)?, row.json(1)?))).transpose()
+    }
+
+    pub fn plan(&mut self, seq: i64) -> Result<Option<Plan>, Error> {
+        self.fetch_one("select plan from jobs where seq = ?1", &[seq.into()])?.map(|mut row| row.json(0)).transpose()
+    }
+
+    /// Newest first, after the cursor.
+    pub fn jobs(&mut self, filter: &JobFilter) -> Result<Vec<JobRow>, Error> {
+        let sql = format!(
+            "select {ROW} from jobs where workspace = ?1 and (?2 is null or archived = ?2) and (?3 is null or kind = ?3) \
+             and (?4 is null or seq < ?4) and (?5 is null or json_extract(body, '$.tags.' || json_quote(?5)) is not null) \
+             and (?6 is null or json_extract(body, '$.tags.' || json_quote(?5)) = ?6) order by seq desc limit ?7"
+        );
+        let (tag, value) = match filter.tag.as_deref().map(|t| t.split_once('=')) {
+            Some(Some((key, value))) => (Some(key.to_owned()), Some(value.to_owned())),
+            Some(None) => (filter.tag.clone(), None),
+            None => (None, None),
+        };
+        let rows = self.fetch(
+            &sql,
+            &[
+                filter.workspace.as_str().into(),
+                filter.archived.into(),
+                filter.kind.clone().into(),
+                filter.before.into(),
+                tag.into(),
+                value.into(),
+                filter.limit.into(),
+            ],
+        )?;
+        rows.into_iter().map(row_of).collect()
+    }
+
+    /// The front of the queue: highest priority first, then first come.
+    pub fn queue(&mut self, limit: i64) -> Result<Vec<QueuedJob>, Error> {
+        let sql = format!(
+            "select {CORE}, target, plan, note from jobs where phase = 'queued' order by priority desc, seq limit ?1"
+        );
+        let rows = self.fetch(&sql, &[limit.into()])?;
+        rows.into_iter()
+            .map(|mut row| {
+                Ok(QueuedJob { job: core_of(&mut row)?, target: row.text(9)?, plan: row.json(10)?, note: row.text(11)? })
+            })
+            .collect()
+    }
+
+    /// Jobs with an attempt on some node, oldest first.
+    pub fn active_jobs(&mut self) -> Result<Vec<Job>, Error> {
+        let sql = format!(
+            "select {CORE} from jobs where phase in ('placed', 'preparing', 'running', 'finalizing', 'stopping') order by seq"
+        );
+        self.fetch(&sql, &[])?.into_iter().map(|mut row| core_of(&mut row)).collect()
+    }
+
+    /// How many jobs are in each phase that is not the end.
+    pub fn phases(&mut self) -> Result<Vec<(String, i64)>, Error> {
+        let rows = self.fetch("select phase, count(*) from jobs where phase <> 'ended' group by phase", &[])?;
+        rows.into_iter().map(|mut row| Ok((row.text(0)?, row.int(1)?))).collect()
+    }
+
+    /// How many queued jobs stand before this one.
+    pub fn ahead_of(&mut self, job: &Job) -> Result<i64, Error> {
+        let row = self.fetch_one(
+            "select count(*) from jobs where phase in ('queued', 'placed') and (priority > ?1 or (priority = ?1 and seq < ?2))",
+            &[job.priority.into(), job.seq.into()],
+        )?;
+        row.map_or(Ok(0), |mut row| row.int(0))
+    }
+}
+
+fn core_of(row: &mut Row) -> Result<Job, Error> {
+    Ok(Job {
+        seq: row.int(0)?,
+        workspace: row.text(1)?,
+        name: JobName::parse(&row.text(2)?).map_err(|bad| Error::Decode(bad.to_string()))?,
+        state: row.json(3)?,
+        attempts: count(row.int(4)?)?,
+        max_retries: count(row.int(5)?)?,
+        priority: row.int(6)?,
+        version: row.int(7)?,
+        created_at: Timestamp(row.int(8)?),
+    })
+}
+
+fn row_of(mut row: Row) -> Result<JobRow, Error> {
+    Ok(JobRow {
+        job: core_of(&mut row)?,
+        body: row.text(9)?,
+        archived: row.int(10)? != 0,
+        note: row.text(11)?,
+        target: row.text(12)?,
+        isolation: row.maybe_text(13)?,
+        created_by: row.text(14)?,
+        changed_at: Timestamp(row.int(15)?),
+    })
+}
+
+fn count(n: i64) -> Result<u32, Error> {
+    u32::try_from(n).map_err(|_| Error::Decode(format!("{n} is not a count")))
+}
+
+pub(crate) fn json<T: serde::Serialize>(value: &T) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| Error::Decode(error.to_string()))
+}

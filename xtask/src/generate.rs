@@ -1,0 +1,133 @@
+//! Reference pages that the binary writes about itself: `docs/reference` holds those and nothing else.
+//!
+//! Both modes generate into a scratch folder first and compare. A page that is no longer generated counts as a
+//! change, so the committed folder is always exactly what the binary says.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::shell::{Failed, Shell, say};
+use crate::steps;
+
+/// File contents by path relative to their folder.
+type Pages = BTreeMap<PathBuf, Vec<u8>>;
+
+#[derive(Debug, PartialEq, Eq)]
+enum Change {
+    New(PathBuf),
+    Differs(PathBuf),
+    Gone(PathBuf),
+}
+
+impl Change {
+    fn line(&self) -> String {
+        match self {
+            Change::New(page) => format!("  new      {}", page.display()),
+            Change::Differs(page) => format!("  differs  {}", page.display()),
+            Change::Gone(page) => format!("  gone     {}", page.display()),
+        }
+    }
+}
+
+/// Brings `docs/reference` up to date.
+pub(crate) fn write(sh: &Shell) -> Result<(), Failed> {
+    let fresh = generate(sh)?;
+    let home = reference(sh);
+    let changes = compare(&read(&home)?, &fresh);
+    for change in &changes {
+        say(&change.line());
+        apply(&home, change, &fresh)?;
+    }
+    say(&format!("gen: {} of {} pages written in docs/reference", changes.len(), fresh.len()));
+    Ok(())
+}
+
+/// Fails, with the list, if `write` would change anything.
+pub(crate) fn check(sh: &Shell) -> Result<(), Failed> {
+    let fresh = generate(sh)?;
+    let changes = compare(&read(&reference(sh))?, &fresh);
+    for change in &changes {
+        say(&change.line());
+    }
+    match changes.len() {
+        0 => Ok(()),
+        n => Err(Failed::Check(format!("{n} pages in `docs/reference` are out of date: run `cargo xtask gen`"))),
+    }
+}
+
+fn reference(sh: &Shell) -> PathBuf {
+    sh.root.join("docs").join("reference")
+}
+
+fn generate(sh: &Shell) -> Result<Pages, Failed> {
+    steps::build_release(sh)?;
+    let scratch = sh.target().join("xtask").join("reference");
+    if scratch.exists() {
+        fs::remove_dir_all(&scratch).map_err(Failed::at(&scratch))?;
+    }
+    fs::create_dir_all(&scratch).map_err(Failed::at(&scratch))?;
+    sh.run(sh.binary(), &["gen", "docs", "--to", &scratch.to_string_lossy()])?;
+    read(&scratch)
+}
+
+fn compare(committed: &Pages, fresh: &Pages) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (page, text) in fresh {
+        match committed.get(page) {
+            None => changes.push(Change::New(page.clone())),
+            Some(old) if old != text => changes.push(Change::Differs(page.clone())),
+            Some(_) => {}
+        }
+    }
+    changes.extend(committed.keys().filter(|page| !fresh.contains_key(*page)).cloned().map(Change::Gone));
+    changes
+}
+
+fn apply(home: &Path, change: &Change, fresh: &Pages) -> Result<(), Failed> {
+    match change {
+        Change::Gone(page) => fs::remove_file(home.join(page)).map_err(Failed::at(page)),
+        Change::New(page) | Change::Differs(page) => {
+            let path = home.join(page);
+            let folder = path.parent().unwrap_or(home);
+            fs::create_dir_all(folder).map_err(Failed::at(folder))?;
+            fs::write(&path, &fresh[page]).map_err(Failed::at(&path))
+        }
+    }
+}
+
+/// Every file below a folder; a folder that does not exist holds none.
+fn read(folder: &Path) -> Result<Pages, Failed> {
+    let mut pages = Pages::new();
+    let mut folders = if folder.exists() { vec![folder.to_owned()] } else { Vec::new() };
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).map_err(Failed::at(&next))? {
+            let path = entry.map_err(Failed::at(&next))?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read(&path).map_err(Failed::at(&path))?;
+            pages.insert(path.strip_prefix(folder).unwrap_or(&path).to_owned(), text);
+        }
+    }
+    Ok(pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages(list: &[(&str, &str)]) -> Pages {
+        list.iter().map(|(page, text)| (PathBuf::from(page), text.as_bytes().to_vec())).collect()
+    }
+
+    #[test]
+    fn every_kind_of_difference_is_listed_and_equal_pages_are_not() {
+        let committed = pages(&[("same.md", "a"), ("old.md", "b"), ("changed.md", "c")]);
+        let fresh = pages(&[("same.md", "a"), ("changed.md", "d"), ("new.md", "e")]);
+        let expected =
+            [Change::Differs("changed.md".into()), Change::New("new.md".into()), Change::Gone("old.md".into())];
+        assert_eq!(compare(&committed, &fresh), expected);
+    }
+}

@@ -1,0 +1,80 @@
+//! Developer commands, run as `cargo xtask <command>`.
+//!
+//! Uses the standard library only, so that it builds in seconds on a fresh clone and before anything else compiles.
+//! Each command is a function that takes a `Shell` and returns `Result<(), Failed>`; `main` alone turns that into an
+//! exit code: 0 done, 1 a check failed, 2 the command line was not understood.
+
+mod ci;
+mod deps;
+mod examples;
+mod generate;
+mod setup;
+mod shell;
+mod steps;
+mod tidy;
+
+use std::process::ExitCode;
+
+use shell::{Failed, Shell, say};
+
+const HELP: &str = "\
+developer commands of Peregrine
+
+usage: cargo xtask <command>
+
+  check           format, clippy and tidy; what you run all day
+  test [crate]    unit and integration tests, of the workspace or of one crate (`cargo xtask test store`)
+  e2e [filter]    build the release binary, then run tests/e2e against it
+  examples        build the release binary, then run every job file under examples/
+  dev             run a server in the foreground with its state in .dev/
+  gen [--check]   write docs/reference from the binary; with --check, only say what would change
+  tidy            crate edges, module docs, names, links in documents, sizes
+  deps            licences, bans and advisories (cargo-deny), unused dependencies (cargo-machete)
+  bench [name]    run bench/run.py against the release binary
+  soak            the long runs: thousands of kills, long benches
+  setup           install what the tests need
+  ci              all of it in order, as .ci/run does; stops at the first failure
+
+`CARGO_TARGET_DIR` is honoured; `ci` defaults it to ~/.cache/peregrine/target";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match dispatch(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed::Usage(message)) => {
+            eprintln!("error: {message}\nhint: run `cargo xtask` for the list of commands");
+            ExitCode::from(2)
+        }
+        Err(failed) => {
+            eprintln!("error: {failed}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(words: &[&str]) -> Result<(), Failed> {
+    let sh = Shell::here();
+    match words {
+        [] | ["help" | "--help" | "-h"] => {
+            say(HELP);
+            Ok(())
+        }
+        ["check"] => steps::check(&sh),
+        ["test"] => setup::run(&sh).and_then(|()| steps::test_all(&sh)),
+        ["test", name] => setup::run(&sh).and_then(|()| steps::test_one(&sh, name)),
+        ["e2e"] => steps::e2e(&sh, None),
+        ["e2e", filter] => steps::e2e(&sh, Some(filter)),
+        ["examples"] => examples::run(&sh),
+        ["dev"] => steps::dev(&sh),
+        ["gen"] => generate::write(&sh),
+        ["gen", "--check"] => generate::check(&sh),
+        ["tidy"] => tidy::run(&sh),
+        ["deps"] => deps::run(&sh),
+        ["bench", names @ ..] => steps::bench(&sh, names),
+        ["soak"] => steps::soak(&sh),
+        ["setup"] => setup::run(&sh),
+        ["ci"] => ci::run(&sh.or_target(shell::cache_dir().join("target"))),
+        other => Err(Failed::Usage(format!("`{}` is not a command", other.join(" ")))),
+    }
+}
