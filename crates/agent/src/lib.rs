@@ -2,3 +2,6 @@
 pub mod cgroup;
 pub mod gpu;
 pub mod sample;
+pub mod container;
+pub mod environment;
+pub mod data;

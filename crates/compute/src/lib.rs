@@ -1,1 +1,27 @@
-//! compute
+//! Drivers: how each kind of compute target is made to act.
+//!
+//! What runs next to the user's process is always the same agent; a driver only sees to it that the agent is
+//! there. Invariant: every act may be repeated without harm.
+
+mod local;
+
+pub use local::LocalDriver;
+
+use std::{io, path::PathBuf};
+
+/// Makes one compute target act.
+pub trait Driver: Send + Sync {
+    /// The target's name, as jobs write it.
+    fn target(&self) -> &str;
+
+    /// Sees to it that the target's agent runs; called again and again.
+    fn tend(&self) -> Result<(), LaunchError>;
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    #[error("cannot start the agent `{}`", .program.display())]
+    Start { program: PathBuf, #[source] source: io::Error },
+    #[error("cannot look at `{}`", .path.display())]
+    Look { path: PathBuf, #[source] source: io::Error },
+}

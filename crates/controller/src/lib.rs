@@ -1,1 +1,41 @@
-//! controller
+//! The loops: look at the world, decide in the planner, record, act.
+//!
+//! Invariant: a launch is carried out only after its decision is committed, so a crash can lose time but never
+//! start work that nobody remembers. Each loop repairs: what it did not get done, its next pass does.
+
+mod schedule;
+mod tend;
+mod upkeep;
+
+pub use schedule::{WINDOW, tick};
+
+use compute::Driver;
+use domain::Timestamp;
+use std::sync::Arc;
+use store::Store;
+use tokio::{sync::watch, task::JoinSet};
+
+/// What every loop is given.
+#[derive(Clone)]
+pub struct Context {
+    pub store: Store,
+    pub drivers: Arc<Vec<Box<dyn Driver>>>,
+    pub clock: fn() -> Timestamp,
+}
+
+/// Runs all loops until `stop` turns true.
+pub async fn run(cx: Context, stop: watch::Receiver<bool>) {
+    let mut loops = JoinSet::new();
+    loops.spawn(schedule::run(cx.clone(), stop.clone()));
+    loops.spawn(tend::run(cx.clone(), stop.clone()));
+    loops.spawn(upkeep::run(cx, stop));
+    while loops.join_next().await.is_some() {}
+}
+
+/// Waits for whichever comes first: the end, or the next round.
+pub(crate) async fn until(stop: &mut watch::Receiver<bool>, next: impl Future<Output = ()>) -> bool {
+    tokio::select! {
+        ended = stop.wait_for(|stop| *stop) => { let _ = ended; false }
+        () = next => true,
+    }
+}

@@ -29,18 +29,39 @@ pub struct Job {
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum JobState {
     /// Waits to be given to a node.
-    Queued { since: Timestamp },
+    Queued {
+        since: Timestamp,
+    },
     /// Given to a node's agent, which starts it when its turn comes and the resources are free.
-    Placed { attempt: AttemptId, since: Timestamp },
+    Placed {
+        attempt: AttemptId,
+        since: Timestamp,
+    },
     /// The agent stages code, data and environment.
-    Preparing { attempt: AttemptId, since: Timestamp },
+    Preparing {
+        attempt: AttemptId,
+        since: Timestamp,
+    },
     /// The user's command runs.
-    Running { attempt: AttemptId, since: Timestamp },
+    Running {
+        attempt: AttemptId,
+        since: Timestamp,
+    },
     /// The command has ended; outputs and logs are being collected.
-    Finalizing { attempt: AttemptId, since: Timestamp },
+    Finalizing {
+        attempt: AttemptId,
+        since: Timestamp,
+    },
     /// Someone asked to stop it; the agent has not yet said that everything is gone.
-    Stopping { attempt: AttemptId, since: Timestamp },
-    Ended { outcome: Outcome, at: Timestamp, started_at: Option<Timestamp> },
+    Stopping {
+        attempt: AttemptId,
+        since: Timestamp,
+    },
+    Ended {
+        outcome: Outcome,
+        at: Timestamp,
+        started_at: Option<Timestamp>,
+    },
 }
 
 /// How a job ended.
@@ -79,7 +100,9 @@ pub enum JobEvent {
     Exited,
     /// The attempt is over and everything it left is in the store.
     Over(Outcome),
-    StopRequested { reason: String },
+    StopRequested {
+        reason: String,
+    },
 }
 
 /// An event that cannot happen in a state.
@@ -98,15 +121,20 @@ impl JobState {
         Ok(match (self, event) {
             (S::Queued { .. }, E::Placed(attempt)) => S::Placed { attempt, since: now },
             (S::Placed { attempt, .. }, E::Preparing) => S::Preparing { attempt, since: now },
-            (S::Placed { attempt, .. } | S::Preparing { attempt, .. }, E::Started) => S::Running { attempt, since: now },
-            (S::Preparing { attempt, .. } | S::Running { attempt, .. }, E::Exited) => S::Finalizing { attempt, since: now },
-            (S::Stopping { attempt, since }, E::Preparing | E::Started | E::Exited) => S::Stopping { attempt, since },
-            (S::Placed { .. } | S::Preparing { .. } | S::Running { .. } | S::Finalizing { .. }, E::Over(Outcome::Failed(f)))
-                if f.retryable && retries_left > 0 =>
-            {
-                S::Queued { since: now }
+            (S::Placed { attempt, .. } | S::Preparing { attempt, .. }, E::Started) => {
+                S::Running { attempt, since: now }
             }
-            (S::Placed { .. } | S::Preparing { .. }, E::Over(outcome)) => S::Ended { outcome, at: now, started_at: None },
+            (S::Preparing { attempt, .. } | S::Running { attempt, .. }, E::Exited) => {
+                S::Finalizing { attempt, since: now }
+            }
+            (S::Stopping { attempt, since }, E::Preparing | E::Started | E::Exited) => S::Stopping { attempt, since },
+            (
+                S::Placed { .. } | S::Preparing { .. } | S::Running { .. } | S::Finalizing { .. },
+                E::Over(Outcome::Failed(f)),
+            ) if f.retryable && retries_left > 0 => S::Queued { since: now },
+            (S::Placed { .. } | S::Preparing { .. }, E::Over(outcome)) => {
+                S::Ended { outcome, at: now, started_at: None }
+            }
             (S::Running { since, .. } | S::Finalizing { since, .. }, E::Over(outcome)) => {
                 S::Ended { outcome, at: now, started_at: Some(since) }
             }
@@ -125,7 +153,9 @@ impl JobState {
                 S::Ended { outcome: Outcome::Canceled { reason }, at: now, started_at: None }
             }
             (
-                S::Placed { attempt, .. } | S::Preparing { attempt, .. } | S::Running { attempt, .. }
+                S::Placed { attempt, .. }
+                | S::Preparing { attempt, .. }
+                | S::Running { attempt, .. }
                 | S::Finalizing { attempt, .. },
                 E::StopRequested { .. },
             ) => S::Stopping { attempt, since: now },

@@ -124,10 +124,10 @@ fn clip(text: &str) -> String {
 }
 
 const ADJECTIVES: [&str; 48] = [
-    "amber", "ample", "azure", "bold", "brave", "bright", "brisk", "calm", "clever", "coral", "crisp", "dapper", "eager",
-    "fair", "fleet", "gentle", "golden", "good", "grand", "happy", "hardy", "honest", "jolly", "keen", "kind", "lively",
-    "loyal", "lucid", "mellow", "merry", "mighty", "neat", "nimble", "noble", "patient", "placid", "plucky", "polite",
-    "proud", "quiet", "quick", "serene", "sharp", "steady", "sunny", "swift", "tidy", "witty",
+    "amber", "ample", "azure", "bold", "brave", "bright", "brisk", "calm", "clever", "coral", "crisp", "dapper",
+    "eager", "fair", "fleet", "gentle", "golden", "good", "grand", "happy", "hardy", "honest", "jolly", "keen", "kind",
+    "lively", "loyal", "lucid", "mellow", "merry", "mighty", "neat", "nimble", "noble", "patient", "placid", "plucky",
+    "polite", "proud", "quiet", "quick", "serene", "sharp", "steady", "sunny", "swift", "tidy", "witty",
 ];
 const NOUNS: [&str; 48] = [
     "acorn", "apple", "arrow", "basin", "beach", "bell", "birch", "brook", "cable", "cedar", "cliff", "cloud", "comet",

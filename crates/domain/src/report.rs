@@ -30,12 +30,22 @@ pub struct Report {
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum What {
     /// Why it has not started yet, or what it is busy with.
-    Note { text: String },
+    Note {
+        text: String,
+    },
     Preparing,
-    Started { pid: u32 },
-    Exited { code: Option<i32>, signal: Option<i32> },
+    Started {
+        pid: u32,
+    },
+    Exited {
+        code: Option<i32>,
+        signal: Option<i32>,
+    },
     /// The last word on an attempt: everything it left is where the plan wanted it.
-    Over { outcome: Outcome, isolation: String },
+    Over {
+        outcome: Outcome,
+        isolation: String,
+    },
 }
 
 /// A reading of the node's load.

@@ -1,1 +1,8 @@
-//! planner
+//! Decisions: a world goes in, decisions come out.
+//!
+//! Invariants: nothing here does IO or reads a clock; the same world gives the same decisions, so a pass may be
+//! repeated or lost without harm; every decision and every wait carries its *because*.
+
+mod place;
+
+pub use place::{Decision, Handed, Node, Waiting, World, place, turn};

@@ -117,7 +117,9 @@ fn parts(text: &str) -> Vec<Part<'_>> {
 }
 
 fn next_opening(text: &str) -> Option<usize> {
-    text.match_indices('$').map(|(at, _)| at).find(|at| text[*at..].starts_with("${{") || text[*at..].starts_with("$[["))
+    text.match_indices('$')
+        .map(|(at, _)| at)
+        .find(|at| text[*at..].starts_with("${{") || text[*at..].starts_with("$[["))
 }
 
 /// The text before `close`, unless `opening` comes first or neither comes.

@@ -8,6 +8,7 @@
 
 mod build;
 mod emit;
+mod mend;
 mod plain;
 mod scalar;
 

@@ -79,7 +79,7 @@ impl Tx<'_> {
                 json(&state)?.into(),
                 state.name().into(),
                 state.status().into(),
-                "waits for the scheduler".into(),
+                format!("waits for its turn on `{}`", new.target).into(),
                 new.kind.into(),
                 new.experiment.as_str().into(),
                 new.target.as_str().into(),
@@ -212,6 +212,16 @@ impl Tx<'_> {
             "select {CORE} from jobs where phase in ('placed', 'preparing', 'running', 'finalizing', 'stopping') order by seq"
         );
         self.fetch(&sql, &[])?.into_iter().map(|mut row| core_of(&mut row)).collect()
+    }
+
+    /// How many jobs of each priority are with an agent.
+    pub fn handed(&mut self) -> Result<Vec<(i64, i64)>, Error> {
+        let rows = self.fetch(
+            "select priority, count(*) from jobs \
+             where phase in ('placed', 'preparing', 'running', 'finalizing', 'stopping') group by priority",
+            &[],
+        )?;
+        rows.into_iter().map(|mut row| Ok((row.int(0)?, row.int(1)?))).collect()
     }
 
     /// How many jobs are in each phase that is not the end.

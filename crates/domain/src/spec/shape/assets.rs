@@ -11,13 +11,11 @@ const PROPERTIES: Key = key("properties", Kind::Labels, "Settings kept with it; 
 const STORE: Key = key("datastore", Kind::Text, "Where a local path is uploaded to.").or("workspaceblobstore");
 
 const IMAGE: Key = key("image", Kind::Text, "A container image.");
-const CONDA: Key = key(
-    "conda_file",
-    Kind::Either(&[Kind::Text, Kind::Map]),
-    "A conda file's path, or its content written here.",
-);
+const CONDA: Key =
+    key("conda_file", Kind::Either(&[Kind::Text, Kind::Map]), "A conda file's path, or its content written here.");
 const BUILD: Key = key("build", Kind::Object(&BUILD_CONTEXT), "A folder with a Dockerfile.");
-const INFERENCE: Key = key("inference_config", Kind::Object(&INFERENCE_CONFIG), "How a server in this environment is called.");
+const INFERENCE: Key =
+    key("inference_config", Kind::Object(&INFERENCE_CONFIG), "How a server in this environment is called.");
 const OS: Key = key("os_type", Kind::Words(&["linux", "windows"]), "The operating system.").or("linux");
 
 pub(super) static ENVIRONMENT: Object = Object {
@@ -103,7 +101,8 @@ pub(super) static MODEL: Object = Object {
         DESCRIPTION,
         TAGS,
         PROPERTIES,
-        key("type", Kind::Words(&["custom_model", "mlflow_model", "triton_model"]), "How the files are laid out.").or("custom_model"),
+        key("type", Kind::Words(&["custom_model", "mlflow_model", "triton_model"]), "How the files are laid out.")
+            .or("custom_model"),
         key("path", Kind::Text, "A local path, `azureml://jobs/...`, `runs:/...`, or another URI.").required(),
         key("stage", Kind::Label, "Where the model is in its life, such as `Production`."),
         key("flavors", Kind::Map, "Frameworks that can load it, each with its settings."),

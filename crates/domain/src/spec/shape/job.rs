@@ -23,7 +23,11 @@ pub(super) static JOB: Object = Object {
         key("resources", Kind::Object(&RESOURCES), "What each node of the job gets."),
         key("limits", Kind::Object(&LIMITS), "When to stop the job."),
         key("inputs", Kind::MapOf(&INPUT_VALUE), "Values and data by name, for `${{inputs.name}}`."),
-        key("outputs", Kind::MapOf(&OUTPUT_VALUE), "Places to write to by name, for `${{outputs.name}}`; nothing after the name means the defaults."),
+        key(
+            "outputs",
+            Kind::MapOf(&OUTPUT_VALUE),
+            "Places to write to by name, for `${{outputs.name}}`; nothing after the name means the defaults.",
+        ),
         key("services", Kind::MapOf(&SERVICE_VALUE), "Interactive programs that run beside the command."),
         key("queue_settings", Kind::Object(&QUEUE_SETTINGS), "How the job waits."),
         key("identity", Kind::Object(&IDENTITY), "As whom the job reads data."),
@@ -45,7 +49,12 @@ static INPUT: Object = Object {
     keys: &[
         key("type", Kind::Words(DATA_TYPES), "What lies at the path.").or("uri_folder"),
         key("path", Kind::Text, "A local path, `azureml:name:version`, `azureml://...`, or another URI.").required(),
-        key("mode", Kind::Words(&["ro_mount", "download", "direct", "eval_mount", "eval_download", "rw_mount"]), "How the command sees it; `eval_*` are for `mltable` only.").or("ro_mount"),
+        key(
+            "mode",
+            Kind::Words(&["ro_mount", "download", "direct", "eval_mount", "eval_download", "rw_mount"]),
+            "How the command sees it; `eval_*` are for `mltable` only.",
+        )
+        .or("ro_mount"),
         key("description", Kind::Label, "Free text."),
     ],
     variants: &[],
@@ -57,7 +66,12 @@ static OUTPUT: Object = Object {
     keys: &[
         key("type", Kind::Words(DATA_TYPES), "What the command writes.").or("uri_folder"),
         key("path", Kind::Text, "Where it is kept; may use `${{name}}`. A folder of the job's own when absent."),
-        key("mode", Kind::Words(&["rw_mount", "upload", "direct"]), "When it is kept: as it is written, or at the end.").or("rw_mount"),
+        key(
+            "mode",
+            Kind::Words(&["rw_mount", "upload", "direct"]),
+            "When it is kept: as it is written, or at the end.",
+        )
+        .or("rw_mount"),
         key("name", Kind::Text, "Registers the result as an asset of this name."),
         key("version", Kind::Label, "The version of that asset; counted up when absent."),
         key("description", Kind::Label, "The description of that asset."),
@@ -69,9 +83,18 @@ static OUTPUT: Object = Object {
 static DISTRIBUTION: Object = Object {
     name: "distribution",
     doc: "How the command is spread over processes and nodes.",
-    keys: &[key("type", Kind::Words(&["pytorch", "tensorflow", "mpi", "ray"]), "The framework's way of finding its peers.").required()],
+    keys: &[key(
+        "type",
+        Kind::Words(&["pytorch", "tensorflow", "mpi", "ray"]),
+        "The framework's way of finding its peers.",
+    )
+    .required()],
     variants: &[
-        Variant { word: "pytorch", doc: "`MASTER_ADDR`, `RANK` and the like are set for each process.", keys: &[PROCESSES] },
+        Variant {
+            word: "pytorch",
+            doc: "`MASTER_ADDR`, `RANK` and the like are set for each process.",
+            keys: &[PROCESSES],
+        },
         Variant {
             word: "tensorflow",
             doc: "`TF_CONFIG` is set for each task.",
@@ -114,7 +137,11 @@ static RESOURCES: Object = Object {
 static LIMITS: Object = Object {
     name: "limits",
     doc: "When to stop the job.",
-    keys: &[key("timeout", Kind::Int { min: 1, max: i64::MAX }, "Seconds after which the job is cancelled; never when absent.")],
+    keys: &[key(
+        "timeout",
+        Kind::Int { min: 1, max: i64::MAX },
+        "Seconds after which the job is cancelled; never when absent.",
+    )],
     variants: &[],
 };
 
@@ -139,7 +166,11 @@ static QUEUE_SETTINGS: Object = Object {
     name: "queue_settings",
     doc: "How the job waits.",
     keys: &[
-        key("job_tier", Kind::Words(&["spot", "basic", "standard", "premium", "null"]), "The quality of machine time asked for."),
+        key(
+            "job_tier",
+            Kind::Words(&["spot", "basic", "standard", "premium", "null"]),
+            "The quality of machine time asked for.",
+        ),
         key("priority", Kind::Words(&["low", "medium", "high"]), "Which jobs go first.").or("medium"),
     ],
     variants: &[],
@@ -149,7 +180,12 @@ static IDENTITY: Object = Object {
     name: "identity",
     doc: "As whom the job reads data.",
     keys: &[
-        key("type", Kind::Words(&["aml_token", "user_identity", "managed", "managed_identity"]), "The kind of identity.").required(),
+        key(
+            "type",
+            Kind::Words(&["aml_token", "user_identity", "managed", "managed_identity"]),
+            "The kind of identity.",
+        )
+        .required(),
         key("client_id", Kind::Text, "Of a user-assigned identity."),
         key("object_id", Kind::Text, "Of a user-assigned identity."),
         key("resource_id", Kind::Text, "Of a user-assigned identity."),

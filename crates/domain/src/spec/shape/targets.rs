@@ -7,7 +7,11 @@ const DESCRIPTION: Key = key("description", Kind::Label, "Free text.");
 const TAGS: Key = key("tags", Kind::Labels, "Words to find it by.");
 
 const ACCOUNT: Key = key("account_name", Kind::Text, "The storage account.").required();
-const ENDPOINT: Key = key("endpoint", Kind::Text, "The storage service's domain, or the address of another server that speaks its protocol.");
+const ENDPOINT: Key = key(
+    "endpoint",
+    Kind::Text,
+    "The storage service's domain, or the address of another server that speaks its protocol.",
+);
 const PROTOCOL: Key = key("protocol", Kind::Text, "`https`, `wasbs`, `abfss` and the like.").or("https");
 const PREFIX: Key = key("prefix", Kind::Text, "A folder in it that counts as the top.");
 const BUCKET: Key = key("bucket", Kind::Text, "The bucket.").required();
@@ -21,7 +25,11 @@ pub(super) static DATASTORE: Object = Object {
         key("type", Kind::Words(DATASTORES), "The kind of storage.").required(),
         DESCRIPTION,
         TAGS,
-        key("credentials", Kind::Object(&CREDENTIALS), "Kept encrypted and never shown again; none means the identity of the machine."),
+        key(
+            "credentials",
+            Kind::Object(&CREDENTIALS),
+            "Kept encrypted and never shown again; none means the identity of the machine.",
+        ),
     ],
     variants: &[
         Variant {
@@ -87,8 +95,18 @@ pub(super) static DATASTORE: Object = Object {
     ],
 };
 
-const DATASTORES: &[&str] =
-    &["azure_blob", "azure_file", "azure_data_lake_gen2", "azure_data_lake_gen1", "one_lake", "hdfs", "s3", "gcs", "local", "nfs"];
+const DATASTORES: &[&str] = &[
+    "azure_blob",
+    "azure_file",
+    "azure_data_lake_gen2",
+    "azure_data_lake_gen1",
+    "one_lake",
+    "hdfs",
+    "s3",
+    "gcs",
+    "local",
+    "nfs",
+];
 
 static LAKE_ARTIFACT: Object = Object {
     name: "artifact",
@@ -131,7 +149,8 @@ const SSH: Key = key("ssh_settings", Kind::Object(&SSH_SETTINGS), "Who may enter
 const SSH_PUBLIC: Key = key("ssh_public_access_enabled", Kind::Bool, "Whether SSH is reachable from outside.");
 const NETWORK: Key = key("network_settings", Kind::Map, "The network the nodes join.");
 const PUBLIC_IP: Key = key("enable_node_public_ip", Kind::Bool, "Whether nodes get public addresses.").or("true");
-const RESOURCE_ID: Key = key("resource_id", Kind::Text, "The machine or cluster to attach, by its Azure id.").required();
+const RESOURCE_ID: Key =
+    key("resource_id", Kind::Text, "The machine or cluster to attach, by its Azure id.").required();
 const IDENTITY: Key = key("identity", Kind::Object(&TARGET_IDENTITY), "The identity of the nodes.");
 
 pub(super) static COMPUTE: Object = Object {
@@ -150,8 +169,17 @@ pub(super) static COMPUTE: Object = Object {
             word: "local",
             doc: "The machine the server runs on.",
             keys: &[
-                key("isolation", Kind::Words(&["optional", "required"]), "Whether a job whose image cannot be used runs on the host or fails.").or("optional"),
-                key("instance_types", Kind::MapOf(&INSTANCE_TYPE_VALUE), "Named shapes of resources that jobs can ask for."),
+                key(
+                    "isolation",
+                    Kind::Words(&["optional", "required"]),
+                    "Whether a job whose image cannot be used runs on the host or fails.",
+                )
+                .or("optional"),
+                key(
+                    "instance_types",
+                    Kind::MapOf(&INSTANCE_TYPE_VALUE),
+                    "Named shapes of resources that jobs can ask for.",
+                ),
             ],
         },
         Variant {
@@ -159,7 +187,8 @@ pub(super) static COMPUTE: Object = Object {
             doc: "A managed cluster that grows and shrinks.",
             keys: &[
                 SIZE,
-                key("tier", Kind::Words(&["dedicated", "low_priority"]), "Whether nodes can be taken away.").or("dedicated"),
+                key("tier", Kind::Words(&["dedicated", "low_priority"]), "Whether nodes can be taken away.")
+                    .or("dedicated"),
                 key("min_instances", Kind::COUNT, "Nodes that stay.").or("0"),
                 key("max_instances", Kind::COUNT, "The most nodes.").or("4"),
                 key("idle_time_before_scale_down", Kind::COUNT, "Seconds after which an idle node goes.").or("120"),
@@ -191,7 +220,11 @@ pub(super) static COMPUTE: Object = Object {
             doc: "A namespace of a Kubernetes cluster.",
             keys: &[RESOURCE_ID, key("namespace", Kind::Text, "An existing namespace.").or("default"), IDENTITY],
         },
-        Variant { word: "virtualmachine", doc: "A machine reached by SSH.", keys: &[RESOURCE_ID, SSH, key("ssh_port", Kind::COUNT, "The port of SSH.").or("22")] },
+        Variant {
+            word: "virtualmachine",
+            doc: "A machine reached by SSH.",
+            keys: &[RESOURCE_ID, SSH, key("ssh_port", Kind::COUNT, "The port of SSH.").or("22")],
+        },
         Variant {
             word: "synapsespark",
             doc: "A Spark pool.",
@@ -214,7 +247,8 @@ pub(super) static COMPUTE: Object = Object {
     ],
 };
 
-const COMPUTES: &[&str] = &["local", "amlcompute", "computeinstance", "kubernetes", "virtualmachine", "synapsespark", "slurm", "pool"];
+const COMPUTES: &[&str] =
+    &["local", "amlcompute", "computeinstance", "kubernetes", "virtualmachine", "synapsespark", "slurm", "pool"];
 
 static INSTANCE_TYPE_VALUE: Kind = Kind::Object(&INSTANCE_TYPE);
 
@@ -293,7 +327,11 @@ pub(super) static WORKSPACE: Object = Object {
         key("key_vault", Kind::Text, "An existing key vault's id."),
         key("application_insights", Kind::Text, "An existing Application Insights id."),
         key("image_build_compute", Kind::Text, "The target that builds images."),
-        key("public_network_access", Kind::Words(&["Enabled", "Disabled"]), "Whether the workspace is reachable from outside."),
+        key(
+            "public_network_access",
+            Kind::Words(&["Enabled", "Disabled"]),
+            "Whether the workspace is reachable from outside.",
+        ),
         key("customer_managed_key", Kind::Map, "The key that encrypts the workspace."),
         key("managed_network", Kind::Map, "The network of managed nodes."),
         key("primary_user_assigned_identity", Kind::Text, "The identity used first."),

@@ -3,7 +3,7 @@
 //! Every value is charged against two budgets, values and bytes of text, and so is every copy an alias
 //! makes, before it is made: a small file cannot grow into a large tree.
 
-use super::{Key, MAX_BYTES, MAX_DEPTH, MAX_NODES, Node, Raw, clip, plain, scalar};
+use super::{Key, MAX_BYTES, MAX_DEPTH, MAX_NODES, Node, Raw, clip, mend, plain, scalar};
 use crate::spec::Mistake;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 use std::collections::HashMap;
@@ -15,26 +15,45 @@ const MAX_MISTAKES: usize = 100;
 
 /// Builds the document's tree; `None` when there is no document.
 pub(super) fn build(file: &str, text: &str) -> Result<Option<Node>, Vec<Mistake>> {
-    let mut builder = Builder::default();
-    let mut fatal = None;
-    for event in Parser::new_from_str(text) {
-        let taken = match event {
-            Ok((event, span)) => builder.take(event, span.start),
-            Err(error) => Err(Box::new(syntax(&error))),
+    let mut failed = match attempt(text) {
+        Ok(root) => return Ok(root),
+        Err(failed) => failed,
+    };
+    let mut mistakes = std::mem::take(&mut failed.mistakes);
+    let mut text = std::borrow::Cow::Borrowed(text);
+    for _ in 0..mend::MOST {
+        let Some(mended) = failed.syntax.and_then(|error| mend::mended(&text, &error)) else { break };
+        text = mended.into();
+        failed = match attempt(&text) {
+            Ok(root) => return Ok(root),
+            Err(failed) => failed,
         };
-        if let Err(mistake) = taken {
-            fatal = Some(*mistake);
+    }
+    // What could not be mended is reported as it first showed itself.
+    mistakes.iter_mut().for_each(|mistake| mistake.file = file.to_owned());
+    Err(mistakes)
+}
+
+struct Failed {
+    mistakes: Vec<Mistake>,
+    syntax: Option<ScanError>,
+}
+
+fn attempt(text: &str) -> Result<Option<Node>, Failed> {
+    let (mut builder, mut syntax) = (Builder::default(), None);
+    for event in Parser::new_from_str(text) {
+        let fatal = match event {
+            Ok((event, span)) => builder.take(event, span.start).err().map(|mistake| *mistake),
+            Err(error) => Some(in_words(syntax.insert(error))),
+        };
+        if let Some(fatal) = fatal {
+            builder.mistakes.push(fatal);
             break;
         }
     }
-    let mut mistakes = builder.mistakes;
-    mistakes.extend(fatal);
-    for mistake in &mut mistakes {
-        mistake.file = file.to_owned();
-    }
-    match mistakes.is_empty() {
+    match builder.mistakes.is_empty() {
         true => Ok(builder.root.map(|built| built.node)),
-        false => Err(mistakes),
+        false => Err(Failed { mistakes: builder.mistakes, syntax }),
     }
 }
 
@@ -232,7 +251,8 @@ impl OpenMap {
             None => self.take_key(node, mark),
             Some(Pending::Key(key)) => {
                 // An absent value has no place of its own; its key's is the one to show.
-                let placed = if node.value == Raw::Null { Node { line: key.line, column: key.column, ..node } } else { node };
+                let placed =
+                    if node.value == Raw::Null { Node { line: key.line, column: key.column, ..node } } else { node };
                 self.entries.push((key, placed));
                 None
             }
@@ -274,7 +294,7 @@ fn too_deep(mark: Marker) -> Box<Mistake> {
     at(mark, format!("lists and maps are nested more than {MAX_DEPTH} deep"), "flatten the file")
 }
 
-fn syntax(error: &ScanError) -> Mistake {
+fn in_words(error: &ScanError) -> Mistake {
     let (message, fix) = plain::in_plain_words(error.info());
     *at(*error.marker(), message, fix)
 }

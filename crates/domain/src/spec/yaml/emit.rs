@@ -136,7 +136,8 @@ fn is_plain(text: &str) -> bool {
     const WORDS: [&str; 8] = ["y", "n", "yes", "no", "on", "off", "=", "<<"];
     let numberish = |c: char| c.is_ascii_hexdigit() || "+-.:_xoT Z".contains(c);
     let starts_badly = text.starts_with(|c: char| " -?:,[]{}#&*!|>'\"%@`".contains(c));
-    let like_a_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) && text.chars().all(numberish);
+    let like_a_number =
+        text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) && text.chars().all(numberish);
     matches!(resolve(text), Raw::Text { .. })
         && !WORDS.contains(&text.to_ascii_lowercase().as_str())
         && !starts_badly

@@ -1,0 +1,294 @@
+//! Running: the processes of an attempt under the keeper, their end, and what it means.
+
+use super::{Halt, RunMark, Stopped, disk, logs::Logs, variables::MARKER};
+use crate::{
+    cgroup::Cgroup,
+    context::{Context, write_whole},
+    keeper::{Ended, LinkError, Spawn},
+};
+use domain::{Assignment, job::Failure, report::What};
+use rustix::process::{Pid, Signal};
+use serde::{Deserialize, Serialize};
+use std::{fs, io, path::Path, path::PathBuf, time::Duration};
+
+/// One process, ready to be started.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Process {
+    pub(super) argv: Vec<String>,
+    pub(super) variables: Vec<(String, Option<String>)>,
+    pub(super) folder: PathBuf,
+    pub(super) output: PathBuf,
+    pub(super) cgroups: Vec<PathBuf>,
+}
+
+/// How an attempt's processes ended: the first that failed, or the last.
+pub(super) struct AllEnded {
+    pub(super) code: Option<i32>,
+    pub(super) signal: Option<i32>,
+    rank: u32,
+    /// The keeper went away and took the exit code with it.
+    lost: bool,
+    timed_out: bool,
+    stopped: Option<String>,
+    out_of_memory: bool,
+}
+
+/// The keeper's key for a rank.
+pub(super) fn key(assignment: &Assignment, rank: u32) -> String {
+    format!("{}/{rank}", assignment.attempt)
+}
+
+pub(super) fn write_plan(folder: &Path, processes: &[Process]) -> io::Result<()> {
+    write_whole(&folder.join("processes.json"), &serde_json::to_vec(processes)?)
+}
+
+/// Starts what is not started, waits for the end, and leaves nothing running.
+pub(super) async fn run(
+    cx: &Context,
+    assignment: &Assignment,
+    mark: &RunMark,
+    logs: &Logs,
+    stopped: &mut Stopped,
+) -> Result<AllEnded, Halt> {
+    let known = (0..mark.ranks).any(|rank| cx.link.knows(&key(assignment, rank)));
+    let ended = if !known && mark.keeper != cx.link.instance() {
+        lost(cx, assignment, logs, stopped).await
+    } else {
+        start(cx, assignment, mark).await?;
+        attend(cx, assignment, mark, logs, stopped).await?
+    };
+    if mark.cgroup.is_some() {
+        Cgroup::dismiss(assignment.attempt.as_str());
+    }
+    Ok(ended)
+}
+
+async fn start(cx: &Context, assignment: &Assignment, mark: &RunMark) -> Result<(), Halt> {
+    let folder = cx.folder(&assignment.attempt);
+    let plan = fs::read(folder.join("processes.json")).map_err(disk)?;
+    let processes: Vec<Process> = serde_json::from_slice(&plan).map_err(|error| disk(error.into()))?;
+    let mut first_pid = 0;
+    for (rank, process) in (0..mark.ranks).zip(processes) {
+        let program = process.argv.first().cloned().unwrap_or_default();
+        let spawn = Spawn {
+            key: key(assignment, rank),
+            argv: process.argv,
+            variables: process.variables,
+            folder: process.folder,
+            output: process.output,
+            cgroups: process.cgroups,
+        };
+        match cx.link.spawn(spawn).await {
+            Ok(pid) if rank == 0 => first_pid = pid,
+            Ok(_) => {}
+            Err(LinkError::Gone) => return keeper_gone().await,
+            Err(error) => {
+                end_all(cx, assignment, mark.ranks, Duration::ZERO).await;
+                return Err(unstarted(&program, &error).into());
+            }
+        }
+    }
+    let pid = u32::try_from(first_pid).unwrap_or(0);
+    cx.reporter.say(&assignment.attempt, mark.started_at, What::Started { pid });
+    Ok(())
+}
+
+async fn attend(
+    cx: &Context,
+    assignment: &Assignment,
+    mark: &RunMark,
+    logs: &Logs,
+    stopped: &mut Stopped,
+) -> Result<AllEnded, Halt> {
+    let deadline = deadline(cx, assignment, mark);
+    let outcome = tokio::select! {
+        ended = all_ended(cx, assignment, mark.ranks) => ended,
+        reason = stop_reason(stopped) => Err(Interrupt::Stop(reason)),
+        () = deadline => Err(Interrupt::Timeout),
+    };
+    let out_of_memory = || mark.cgroup.as_ref().is_some_and(|name| Cgroup::open(name).is_some_and(|group| group.oom_killed()));
+    match outcome {
+        Ok((rank, ended)) => {
+            if ended.left_behind || mark.ranks > 1 {
+                logs.system("lifecycle.log", "processes outlived the command and were ended");
+                end_all(cx, assignment, mark.ranks, cx.settings.grace.min(Duration::from_secs(2))).await;
+            }
+            let out_of_memory = out_of_memory();
+            Ok(AllEnded { code: ended.code, signal: ended.signal, rank, lost: false, timed_out: false, stopped: None, out_of_memory })
+        }
+        Err(Interrupt::Gone) => keeper_gone().await,
+        Err(interrupt) => {
+            end_all(cx, assignment, mark.ranks, cx.settings.grace).await;
+            let last = cx.link.ended(&key(assignment, 0)).await.unwrap_or(Ended { code: None, signal: None, left_behind: false });
+            let (stopped, timed_out) = match interrupt {
+                Interrupt::Stop(reason) => (Some(reason), false),
+                _ => (None, true),
+            };
+            Ok(AllEnded { code: last.code, signal: last.signal, rank: 0, lost: false, timed_out, stopped, out_of_memory: false })
+        }
+    }
+}
+
+enum Interrupt {
+    Stop(String),
+    Timeout,
+    Gone,
+}
+
+/// Waits until every rank has ended, or one has failed: then the others have no one to talk to.
+async fn all_ended(cx: &Context, assignment: &Assignment, ranks: u32) -> Result<(u32, Ended), Interrupt> {
+    use futures_util::{StreamExt, stream::FuturesUnordered};
+    let mut waiting: FuturesUnordered<_> = (0..ranks)
+        .map(|rank| async move { (rank, cx.link.ended(&key(assignment, rank)).await) })
+        .collect();
+    let mut last = None;
+    while let Some((rank, ended)) = waiting.next().await {
+        let ended = ended.map_err(|_| Interrupt::Gone)?;
+        if ended.code != Some(0) {
+            return Ok((rank, ended));
+        }
+        last = Some((rank, ended));
+    }
+    last.ok_or(Interrupt::Gone)
+}
+
+/// Terminate, grace, kill; then whatever hid in another process group. Returns when all ranks are gone.
+async fn end_all(cx: &Context, assignment: &Assignment, ranks: u32, grace: Duration) {
+    let marker = format!("{MARKER}={}", assignment.attempt);
+    for rank in 0..ranks {
+        cx.link.signal(&key(assignment, rank), Signal::TERM.as_raw());
+    }
+    if !grace.is_zero() {
+        let _ = tokio::time::timeout(grace, all_gone(cx, assignment, ranks, &marker)).await;
+    }
+    for rank in 0..ranks {
+        cx.link.signal(&key(assignment, rank), Signal::KILL.as_raw());
+    }
+    cx.link.sweep(&marker);
+    if let Some(group) = Cgroup::open(assignment.attempt.as_str()) {
+        group.kill_all();
+    }
+    let _ = tokio::time::timeout(Duration::from_secs(10), all_gone(cx, assignment, ranks, &marker)).await;
+}
+
+async fn all_gone(cx: &Context, assignment: &Assignment, ranks: u32, marker: &str) {
+    for rank in 0..ranks {
+        if cx.link.knows(&key(assignment, rank)) {
+            let _ = cx.link.ended(&key(assignment, rank)).await;
+        }
+    }
+    while alive(marker) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Another keeper started these processes and is gone. They may still run; nobody can learn how they end.
+async fn lost(cx: &Context, assignment: &Assignment, logs: &Logs, stopped: &mut Stopped) -> AllEnded {
+    let marker = format!("{MARKER}={}", assignment.attempt);
+    logs.system("lifecycle.log", "the keeper of this attempt was killed; its exit code will not be known");
+    let mut reason = None;
+    while alive(&marker) {
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+            stop = stop_reason(stopped), if reason.is_none() => {
+                reason = Some(stop);
+                cx.link.sweep(&marker);
+            }
+        }
+    }
+    AllEnded { code: None, signal: None, rank: 0, lost: true, timed_out: false, stopped: reason, out_of_memory: false }
+}
+
+/// Whether a process that carries the marker still runs.
+fn alive(marker: &str) -> bool {
+    let Ok(entries) = fs::read_dir("/proc") else { return false };
+    entries.flatten().any(|entry| {
+        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+        pid.is_some()
+            && fs::read(entry.path().join("environ"))
+                .is_ok_and(|environ| environ.split(|b| *b == 0).any(|variable| variable == marker.as_bytes()))
+    })
+}
+
+/// What the end of the processes means for the attempt.
+pub(super) fn verdict(ended: &AllEnded, assignment: &Assignment, logs: &Logs) -> Result<(), Halt> {
+    if let Some(reason) = &ended.stopped {
+        return Err(Halt::Stopped(reason.clone()));
+    }
+    if ended.timed_out {
+        let seconds = assignment.plan.timeout_seconds.unwrap_or(0);
+        return Err(Halt::Stopped(format!("it ran longer than its `limits.timeout` of {seconds} s")));
+    }
+    let of_rank = if super::ranks(assignment) > 1 { format!(" of rank {}", ended.rank) } else { String::new() };
+    let mut failure = match (ended.code, ended.signal) {
+        (Some(0), _) => return Ok(()),
+        _ if ended.lost => Failure::new(
+            "ExitCodeLost",
+            "the keeper process was killed while the command ran, so how the command ended is not known; see its log",
+        ),
+        _ if ended.out_of_memory => {
+            let limit = assignment.plan.limits.map_or(0, |limits| limits.memory_bytes);
+            let limit = domain::resources::humane_bytes(limit);
+            Failure::new("UserError.OutOfMemory", format!("the command{of_rank} used more memory than its limit of {limit} and was killed"))
+        }
+        (Some(127), _) => Failure::new("UserError.CommandNotFound", format!("the command{of_rank} exited with code 127: a program was not found")),
+        (Some(code), _) => Failure::new("UserError.ExitCode", format!("the command{of_rank} exited with code {code}")),
+        (None, Some(signal)) => {
+            let hint = if signal == 9 { "; the machine may have run out of memory" } else { "" };
+            Failure::new("UserError.Signal", format!("the command{of_rank} was ended by signal {signal} ({}){hint}", name_of(signal)))
+        }
+        (None, None) => Failure::new("ExitCodeLost", "how the command ended is not known"),
+    };
+    failure.exit_code = ended.code.or_else(|| ended.signal.map(|signal| 128 + signal));
+    failure.signal = ended.signal;
+    failure.last_lines = logs.tail(ended.rank);
+    Err(failure.into())
+}
+
+fn unstarted(program: &str, error: &LinkError) -> Failure {
+    match error {
+        LinkError::Missing => Failure {
+            exit_code: Some(127),
+            ..Failure::new("UserError.CommandNotFound", format!("the program `{program}` was not found on the node"))
+        },
+        other => Failure { exit_code: Some(126), ..Failure::new("UserError.CommandNotStarted", format!("`{program}` did not start: {other}")) },
+    }
+}
+
+/// Without its keeper an agent has nothing to attend to: it is about to be replaced together with it.
+async fn keeper_gone<T>() -> Result<T, Halt> {
+    std::future::pending().await
+}
+
+pub(super) async fn stop_reason(stopped: &mut Stopped) -> String {
+    match stopped.wait_for(Option::is_some).await {
+        Ok(reason) => reason.clone().unwrap_or_default(),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// When `limits.timeout` is over; counted from the start, also across restarts of the agent.
+async fn deadline(cx: &Context, assignment: &Assignment, mark: &RunMark) {
+    let Some(seconds) = assignment.plan.timeout_seconds else { return std::future::pending().await };
+    let limit = Duration::from_secs(seconds);
+    tokio::time::sleep(limit.saturating_sub(cx.now().since(mark.started_at))).await;
+}
+
+fn name_of(signal: i32) -> &'static str {
+    match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        _ => "see `man 7 signal`",
+    }
+}

@@ -1,0 +1,268 @@
+//! Staging: code, environment, inputs and places for outputs, made ready before the first process starts.
+//!
+//! Staging may be repeated from the start: whatever an earlier try left is removed first.
+
+use super::{Halt, Stopped, command, disk, logs::Logs, process::Process, ranks, variables};
+use crate::{
+    cgroup::Cgroup,
+    container,
+    context::Context,
+    environment::{self, Ready},
+};
+use domain::{
+    Assignment, Place, PlannedInput, PlannedOutput,
+    assignment::{InputMode, OutputMode},
+    job::Failure,
+    report::What,
+};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+pub(super) struct Staged {
+    pub(super) processes: Vec<Process>,
+    pub(super) isolation: &'static str,
+    pub(super) cgroup: Option<String>,
+}
+
+pub(super) async fn stage(
+    cx: &Context,
+    assignment: &Assignment,
+    gpus: &[u32],
+    logs: &Logs,
+    stopped: &mut Stopped,
+) -> Result<Staged, Halt> {
+    let staging = prepare(cx, assignment, gpus, logs);
+    tokio::select! {
+        staged = staging => Ok(staged?),
+        reason = super::process::stop_reason(stopped) => Err(Halt::Stopped(reason)),
+    }
+}
+
+async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Logs) -> Result<Staged, Failure> {
+    let folder = cx.folder(&assignment.attempt);
+    let plan = &assignment.plan;
+    let work = folder.join("work");
+    clean(&folder).map_err(disk)?;
+    fs::create_dir_all(logs.user(0).parent().unwrap_or(&folder)).map_err(disk)?;
+    fs::create_dir_all(work.join("outputs")).map_err(disk)?;
+    if let Some(code) = &plan.code {
+        say(cx, assignment, "copies the code");
+        cx.data.copy(code, &assignment.secrets, &work).await.map_err(|e| data_failure("code", &e))?;
+    }
+    let inputs = stage_inputs(cx, assignment, &folder, logs).await?;
+    let outputs = stage_outputs(assignment, &folder)?;
+    let ready = software(cx, assignment, &folder, logs).await?;
+    for notice in &ready.notices {
+        logs.system("lifecycle.log", notice);
+        say(cx, assignment, notice);
+    }
+    let argv = command::arguments(assignment, &inputs, &outputs)?;
+    let cgroup = limit(assignment, logs);
+    let paths = variables::Paths {
+        work: &work,
+        inputs: &inputs,
+        outputs: &outputs,
+        first_on_path: &ready.path_first,
+        environment: &ready.variables,
+        gpus,
+    };
+    let processes = (0..ranks(assignment)).map(|rank| {
+        let variables = variables::of_rank(assignment, &paths, rank);
+        let argv = in_container(assignment, &ready, &argv, &variables, &paths, rank).unwrap_or_else(|| resolve(&argv, &ready));
+        Process { argv, variables, folder: work.clone(), output: logs.user(rank), cgroups: cgroup.as_ref().map_or_else(Vec::new, Cgroup::join_files) }
+    });
+    Ok(Staged {
+        processes: processes.collect(),
+        isolation: ready.isolation,
+        cgroup: cgroup.is_some().then(|| assignment.attempt.to_string()),
+    })
+}
+
+/// Removes what an earlier staging of this attempt left.
+fn clean(folder: &Path) -> io::Result<()> {
+    for part in ["work", "inputs", "results"] {
+        match fs::remove_dir_all(folder.join(part)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+async fn software(cx: &Context, assignment: &Assignment, folder: &Path, logs: &Logs) -> Result<Ready, Failure> {
+    let plan = &assignment.plan.environment;
+    let asks = plan.image.is_some() || plan.conda.is_some() || plan.build.is_some() || !plan.pip.is_empty();
+    if asks {
+        say(cx, assignment, &format!("prepares environment `{}`", plan.label));
+    }
+    let context = match &plan.build {
+        Some((place, _)) => {
+            let to = folder.join("inputs").join("build-context");
+            cx.data.copy(place, &assignment.secrets, &to).await.map_err(|e| data_failure("the build context", &e))?;
+            Some(to)
+        }
+        None => None,
+    };
+    let ready = cx.environments.prepare(plan, context.as_deref(), assignment.plan.isolation_required, logs).await;
+    ready.map_err(|error| environment_failure(&plan.label, &error))
+}
+
+async fn stage_inputs(cx: &Context, assignment: &Assignment, folder: &Path, logs: &Logs) -> Result<BTreeMap<String, String>, Failure> {
+    let mut values = BTreeMap::new();
+    for (name, input) in &assignment.plan.inputs {
+        let value = match input {
+            PlannedInput::Literal { value } => value.clone(),
+            PlannedInput::Data { uri, mode: InputMode::Direct, .. } => uri.clone(),
+            PlannedInput::Data { place, mode, .. } => {
+                let what = format!("input `{name}`");
+                say(cx, assignment, &format!("fetches {what}"));
+                let path = stage_data(cx, assignment, place, *mode, &folder.join("inputs").join(name), logs).await;
+                path.map_err(|error| data_failure(&what, &error))?.display().to_string()
+            }
+        };
+        values.insert(name.clone(), value);
+    }
+    Ok(values)
+}
+
+async fn stage_data(
+    cx: &Context,
+    assignment: &Assignment,
+    place: &Place,
+    mode: InputMode,
+    to: &Path,
+    logs: &Logs,
+) -> Result<PathBuf, crate::data::Error> {
+    let secrets = &assignment.secrets;
+    match mode {
+        InputMode::Download => {
+            // A file keeps its name, so that scripts that look at the ending still work.
+            let target = match file_name(place) {
+                Some(name) => to.join(name),
+                None => to.to_owned(),
+            };
+            cx.data.copy(place, secrets, &target).await?;
+            Ok(target)
+        }
+        InputMode::EvalMount | InputMode::EvalDownload => {
+            let table = cx.data.view(place, secrets).await?;
+            let evaluated = cx.data.mltable(&table, to, mode == InputMode::EvalDownload, secrets).await?;
+            for notice in evaluated.notices {
+                logs.system("lifecycle.log", &notice);
+            }
+            Ok(evaluated.folder)
+        }
+        InputMode::RoMount | InputMode::RwMount | InputMode::Direct => cx.data.view(place, secrets).await,
+    }
+}
+
+/// The name of the file a place is, where it is one.
+fn file_name(place: &Place) -> Option<String> {
+    match place {
+        Place::Folder { path } if path.is_file() => path.file_name().map(|name| name.to_string_lossy().into_owned()),
+        Place::Http { url } => url.split(['?', '#']).next()?.rsplit('/').next().filter(|n| n.contains('.')).map(str::to_owned),
+        _ => None,
+    }
+}
+
+/// Where the command is to write each output. Straight to its place where that is a folder here and it asked for it.
+fn stage_outputs(assignment: &Assignment, folder: &Path) -> Result<BTreeMap<String, String>, Failure> {
+    let mut values = BTreeMap::new();
+    for (name, output) in &assignment.plan.outputs {
+        let value = match output.mode {
+            OutputMode::Direct => output.uri.clone(),
+            OutputMode::RwMount | OutputMode::Upload => {
+                let path = written_to(output, name, folder);
+                let make = if output.file { path.parent().map(Path::to_owned) } else { Some(path.clone()) };
+                make.map_or(Ok(()), fs::create_dir_all).map_err(disk)?;
+                path.display().to_string()
+            }
+        };
+        values.insert(name.clone(), value);
+    }
+    Ok(values)
+}
+
+/// The path a command writes an output to on this node.
+pub(super) fn written_to(output: &PlannedOutput, name: &str, folder: &Path) -> PathBuf {
+    match (&output.place, output.mode) {
+        (Place::Folder { path }, OutputMode::RwMount) => path.clone(),
+        _ => folder.join("results").join(name),
+    }
+}
+
+fn limit(assignment: &Assignment, logs: &Logs) -> Option<Cgroup> {
+    let limits = assignment.plan.limits.as_ref()?;
+    match Cgroup::create(assignment.attempt.as_str(), limits) {
+        Ok(cgroup) => Some(cgroup),
+        Err(error) => {
+            logs.system("lifecycle.log", &format!("limits are not enforced: {error}"));
+            None
+        }
+    }
+}
+
+/// A program by its full path: the environment's own first. The keeper looks names up with its own `PATH`.
+fn resolve(argv: &[String], ready: &Ready) -> Vec<String> {
+    let mut argv = argv.to_vec();
+    if let Some(first) = argv.first_mut()
+        && !first.contains('/')
+        && let Some(found) = ready.path_first.iter().map(|folder| folder.join(&*first)).find(|path| path.is_file())
+    {
+        *first = found.display().to_string();
+    }
+    argv
+}
+
+fn in_container(
+    assignment: &Assignment,
+    ready: &Ready,
+    argv: &[String],
+    variables: &[(String, Option<String>)],
+    paths: &variables::Paths<'_>,
+    rank: u32,
+) -> Option<Vec<String>> {
+    let image = ready.image.as_ref()?;
+    let mut mounts = vec![paths.work.to_owned()];
+    mounts.extend(paths.inputs.values().chain(paths.outputs.values()).map(PathBuf::from).filter(|p| p.is_absolute()));
+    let asked: BTreeMap<String, String> =
+        variables.iter().filter(|(name, _)| name != "PATH").filter_map(|(n, v)| Some((n.clone(), v.clone()?))).collect();
+    Some(container::wrap(&container::Run {
+        image,
+        argv,
+        mounts: &mounts,
+        variables: &asked,
+        folder: paths.work,
+        gpus: paths.gpus,
+        limits: assignment.plan.limits.as_ref(),
+        shm_bytes: assignment.plan.shm_bytes,
+        extra: &assignment.plan.docker_args,
+        name: &format!("{}-{rank}", assignment.attempt),
+    }))
+}
+
+fn say(cx: &Context, assignment: &Assignment, text: &str) {
+    cx.reporter.say(&assignment.attempt, cx.now(), What::Note { text: text.to_owned() });
+}
+
+fn environment_failure(label: &str, error: &environment::Error) -> Failure {
+    Failure::new("EnvironmentBuildFailed", format!("environment `{label}` cannot be made: {}", chain(error)))
+}
+
+pub(super) fn data_failure(what: &str, error: &crate::data::Error) -> Failure {
+    Failure::new("DataAccessError", format!("{what} cannot be had: {}", chain(error)))
+}
+
+/// An error and its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,112 @@
+//! The command line that runs a command in an image.
+//!
+//! Invariant: the result is a plain list of arguments for the engine's client, with the user's own arguments last
+//! among the options, so that they win.
+
+use super::{Image, Kind};
+use domain::Resources;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+/// A folder or file of the host that the container sees under the same or another path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    pub host: PathBuf,
+    pub inside: PathBuf,
+    pub read_only: bool,
+}
+
+impl Mount {
+    /// Seen under its own path, to be written to.
+    pub fn same(path: &Path) -> Mount {
+        Mount { host: path.to_owned(), inside: path.to_owned(), read_only: false }
+    }
+}
+
+/// What to run and with what.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    pub image: &'a Image,
+    /// Program and arguments; takes the place of the image's entry point.
+    pub argv: &'a [String],
+    pub mounts: &'a [Mount],
+    pub env: &'a BTreeMap<String, String>,
+    pub workdir: &'a Path,
+    /// Indexes of the devices to hand in.
+    pub gpus: &'a [u32],
+    pub limits: Option<&'a Resources>,
+    pub shm_bytes: Option<u64>,
+    pub extra_args: &'a [String],
+    pub name: &'a str,
+    /// The numeric user and group to run as under docker, so that what it writes belongs to them.
+    pub user: (u32, u32),
+}
+
+/// Variables the client itself depends on: for these the value must be on the command line.
+const CLIENTS_OWN: [&str; 4] = ["PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR"];
+
+/// The client's command line. Start it with the variables of `env` set, except `PATH`, `HOME`, `TMPDIR` and
+/// `XDG_RUNTIME_DIR`: it takes all other values from its own environment. The container shares the host's network, so
+/// that addresses on loopback mean the same inside.
+pub fn wrap(run: &Run<'_>) -> Vec<String> {
+    let mut line = vec![run.image.engine.program.display().to_string()];
+    let mut add = |parts: &[&str]| line.extend(parts.iter().map(|part| (*part).to_owned()));
+    add(&["run", "--rm", "--init", "--network=host", "--name", run.name, "--workdir", &run.workdir.display().to_string()]);
+    if run.image.engine.kind == Kind::Docker && run.user.0 != 0 {
+        // Rootless podman maps the container's root to this user; docker needs to be told.
+        add(&["--user", &format!("{}:{}", run.user.0, run.user.1)]);
+    }
+    for mount in run.mounts {
+        add(&["--mount", &mount_option(mount)]);
+    }
+    for (name, value) in run.env {
+        match CLIENTS_OWN.contains(&name.as_str()) {
+            true => add(&["--env", &format!("{name}={value}")]),
+            false => add(&["--env", name]),
+        }
+    }
+    for option in limits(run).iter().chain(&gpus(run)).chain(run.extra_args) {
+        add(&[option]);
+    }
+    // Some images have an entry point that would swallow the command.
+    let (program, arguments) = run.argv.split_first().map_or(("", &[][..]), |(program, rest)| (program.as_str(), rest));
+    add(&["--entrypoint", program, &run.image.reference]);
+    line.extend(arguments.iter().cloned());
+    line
+}
+
+/// Fields are comma-separated values, in which a path with a comma or a quote has to be quoted.
+fn mount_option(mount: &Mount) -> String {
+    let field = |name: &str, path: &Path| {
+        let text = format!("{name}={}", path.display());
+        if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    };
+    let read_only = if mount.read_only { ",readonly" } else { "" };
+    format!("type=bind,{},{}{read_only}", field("source", &mount.host), field("target", &mount.inside))
+}
+
+fn limits(run: &Run<'_>) -> Vec<String> {
+    let mut options = Vec::new();
+    if let Some(limits) = run.limits {
+        if limits.cpu_milli > 0 {
+            options.push(format!("--cpus={}", limits.cpu_milli as f64 / 1000.0));
+        }
+        if limits.memory_bytes > 0 {
+            options.push(format!("--memory={}b", limits.memory_bytes));
+        }
+    }
+    options.extend(run.shm_bytes.map(|bytes| format!("--shm-size={bytes}b")));
+    options
+}
+
+fn gpus(run: &Run<'_>) -> Vec<String> {
+    let indexes: Vec<String> = run.gpus.iter().map(u32::to_string).collect();
+    match run.image.engine.kind {
+        _ if indexes.is_empty() => Vec::new(),
+        Kind::Podman => indexes.iter().map(|index| format!("--device=nvidia.com/gpu={index}")).collect(),
+        // The option is itself comma-separated, hence the quotes within.
+        Kind::Docker => vec![format!("--gpus=\"device={}\"", indexes.join(","))],
+    }
+}

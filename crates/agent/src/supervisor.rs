@@ -1,0 +1,242 @@
+//! The supervisor: owns which attempts are here, which run and which wait for room.
+//!
+//! Attempts start by priority, then by age, all or nothing: the first in line is never passed by a smaller one,
+//! so it cannot starve. Invariant: what runs together fits into the node.
+
+use crate::{attempt, context::Context};
+use domain::{
+    Assignment, AttemptId, Outcome, Resources,
+    report::{NodeFacts, What},
+};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+    fs,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub(crate) enum Message {
+    Assign(Box<Assignment>),
+    Stop(AttemptId, String),
+    /// An attempt's task has ended and its resources are free.
+    Done(AttemptId),
+    /// The server has recorded the end: the attempt's folder may go.
+    Recorded(AttemptId),
+    Holds(oneshot::Sender<Holds>),
+}
+
+/// What the agent has: every attempt, and those it is stopping.
+#[derive(Debug, Default)]
+pub(crate) struct Holds {
+    pub(crate) all: Vec<AttemptId>,
+    pub(crate) stopping: Vec<AttemptId>,
+}
+
+/// Highest priority first, then the oldest job.
+type Turn = (Reverse<i64>, i64, u32);
+
+struct Active {
+    stop: watch::Sender<Option<String>>,
+    job: String,
+    needs: Resources,
+    gpus: Vec<u32>,
+    over: bool,
+}
+
+struct Waiting {
+    assignment: Box<Assignment>,
+    since: domain::Timestamp,
+    note: String,
+}
+
+pub(crate) struct Supervisor {
+    cx: Arc<Context>,
+    free: Resources,
+    free_gpus: Vec<u32>,
+    waiting: BTreeMap<Turn, Waiting>,
+    active: HashMap<AttemptId, Active>,
+    done: mpsc::UnboundedSender<Message>,
+}
+
+impl Supervisor {
+    pub(crate) fn new(cx: Arc<Context>, facts: &NodeFacts, done: mpsc::UnboundedSender<Message>) -> Supervisor {
+        Supervisor {
+            cx,
+            free: facts.capacity,
+            free_gpus: (0..facts.capacity.gpus).collect(),
+            waiting: BTreeMap::new(),
+            active: HashMap::new(),
+            done,
+        }
+    }
+
+    /// Takes back what an earlier agent of this node left: running work first, so that it keeps its place.
+    pub(crate) fn recover(&mut self) {
+        let Ok(entries) = fs::read_dir(self.cx.attempts()) else { return };
+        let mut waiting = Vec::new();
+        for entry in entries.flatten() {
+            match attempt::found(&entry.path()) {
+                Some((assignment, Some(gpus))) => self.start(Box::new(assignment), gpus),
+                Some((assignment, None)) => waiting.push(assignment),
+                // Without a whole assignment it was never accepted: the server still offers it.
+                None => drop(fs::remove_dir_all(entry.path())),
+            }
+        }
+        for assignment in waiting {
+            self.wait(Box::new(assignment));
+        }
+        self.admit();
+    }
+
+    pub(crate) async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>) {
+        let mut tick = tokio::time::interval(Duration::from_secs(1));
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                message = messages.recv() => match message {
+                    Some(message) => self.take(message),
+                    None => return,
+                },
+                _ = tick.tick() => self.explain_waits(),
+            }
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Assign(assignment) => self.accept(assignment),
+            Message::Stop(attempt, reason) => self.stop(&attempt, reason),
+            Message::Done(attempt) => self.free_up(&attempt),
+            Message::Recorded(attempt) => self.forget(&attempt),
+            Message::Holds(answer) => drop(answer.send(self.holds())),
+        }
+        self.admit();
+    }
+
+    fn holds(&self) -> Holds {
+        let waiting = self.waiting.values().map(|waiting| waiting.assignment.attempt.clone());
+        let stopping = |(id, active): (&AttemptId, &Active)| active.stop.borrow().is_some().then(|| id.clone());
+        Holds {
+            all: self.active.keys().cloned().chain(waiting).collect(),
+            stopping: self.active.iter().filter_map(stopping).collect(),
+        }
+    }
+
+    fn accept(&mut self, assignment: Box<Assignment>) {
+        let known = |waiting: &Waiting| waiting.assignment.attempt == assignment.attempt;
+        if self.active.contains_key(&assignment.attempt) || self.waiting.values().any(known) {
+            return;
+        }
+        if let Err(error) = attempt::keep(&self.cx.folder(&assignment.attempt), &assignment) {
+            // Not kept, not accepted: the server offers it again.
+            tracing::error!(attempt.id = %assignment.attempt, error = &error as &dyn std::error::Error, "cannot keep an assignment");
+            let text = format!("the node cannot write to its disk: {error}");
+            self.cx.reporter.say(&assignment.attempt, self.cx.now(), What::Note { text });
+            return;
+        }
+        self.wait(assignment);
+    }
+
+    fn wait(&mut self, assignment: Box<Assignment>) {
+        let (seq, number) = assignment.attempt.parts().unwrap_or((0, 0));
+        let turn = (Reverse(assignment.priority), seq, number);
+        self.waiting.insert(turn, Waiting { assignment, since: self.cx.now(), note: String::new() });
+    }
+
+    fn admit(&mut self) {
+        while let Some(first) = self.waiting.first_entry() {
+            let needs = needs_of(&first.get().assignment);
+            if !needs.fits_in(&self.free) || self.free_gpus.len() < needs.gpus as usize {
+                return;
+            }
+            let waiting = first.remove();
+            let gpus = self.free_gpus.drain(..needs.gpus as usize).collect();
+            self.start(waiting.assignment, gpus);
+        }
+    }
+
+    fn start(&mut self, assignment: Box<Assignment>, gpus: Vec<u32>) {
+        let needs = needs_of(&assignment);
+        self.free = self.free.minus(&needs);
+        self.free_gpus.retain(|gpu| !gpus.contains(gpu));
+        let (stop, stopped) = watch::channel(None);
+        let id = assignment.attempt.clone();
+        let job = assignment.job.to_string();
+        self.active.insert(id.clone(), Active { stop, job, needs, gpus: gpus.clone(), over: false });
+        let (cx, done) = (Arc::clone(&self.cx), self.done.clone());
+        crate::tasks::detach("attempt", async move {
+            attempt::live(&cx, &assignment, &gpus, stopped).await;
+            let _ = done.send(Message::Done(id));
+        });
+    }
+
+    fn stop(&mut self, attempt: &AttemptId, reason: String) {
+        if let Some(active) = self.active.get(attempt) {
+            active.stop.send_if_modified(|stop| stop.is_none() && stop.replace(reason).is_none());
+            return;
+        }
+        let turn = self.waiting.iter().find(|(_, w)| w.assignment.attempt == *attempt).map(|(turn, _)| *turn);
+        if let Some(waiting) = turn.and_then(|turn| self.waiting.remove(&turn)) {
+            let outcome = Outcome::Canceled { reason };
+            attempt::finish(&self.cx, &waiting.assignment, outcome, "none");
+            let (stop, _) = watch::channel(Some(String::new()));
+            let job = waiting.assignment.job.to_string();
+            let active = Active { stop, job, needs: Resources::default(), gpus: Vec::new(), over: true };
+            self.active.insert(attempt.clone(), active);
+        }
+    }
+
+    fn free_up(&mut self, attempt: &AttemptId) {
+        if let Some(active) = self.active.get_mut(attempt) {
+            self.free = self.free.plus(&std::mem::take(&mut active.needs));
+            self.free_gpus.append(&mut active.gpus);
+            self.free_gpus.sort_unstable();
+            active.over = true;
+        }
+    }
+
+    fn forget(&mut self, attempt: &AttemptId) {
+        if self.active.get(attempt).is_some_and(|active| active.over) {
+            self.active.remove(attempt);
+            let folder = self.cx.folder(attempt);
+            crate::tasks::detach("clean-up", async move {
+                let removed = tokio::task::spawn_blocking(move || fs::remove_dir_all(folder)).await;
+                let _ = removed;
+            });
+        }
+    }
+
+    /// Says of each attempt that waits here what it waits for.
+    fn explain_waits(&mut self) {
+        let now = self.cx.now();
+        let mut users: Vec<&str> = self.active.values().filter(|a| !a.over).map(|a| a.job.as_str()).collect();
+        users.sort_unstable();
+        let shown = users.iter().take(5).map(|job| format!("`{job}`")).collect::<Vec<_>>().join(", ");
+        let more = if users.len() > 5 { format!(" and {} more", users.len() - 5) } else { String::new() };
+        for (at, waiting) in self.waiting.values_mut().enumerate() {
+            if now.since(waiting.since) < Duration::from_secs(1) {
+                continue;
+            }
+            let note = match at {
+                0 => format!(
+                    "needs {}; {} free on `{}`; in use by {shown}{more}",
+                    needs_of(&waiting.assignment).humane(),
+                    self.free.humane(),
+                    self.cx.settings.node,
+                ),
+                n => format!("{n} before it on `{}`, which is busy with {shown}{more}", self.cx.settings.node),
+            };
+            if note != waiting.note {
+                self.cx.reporter.say(&waiting.assignment.attempt, now, What::Note { text: note.clone() });
+                waiting.note = note;
+            }
+        }
+    }
+}
+
+/// What all ranks of an assignment need on this node.
+fn needs_of(assignment: &Assignment) -> Resources {
+    assignment.plan.requests.times(assignment.plan.distribution.as_ref().map_or(1, |d| d.nodes))
+}

@@ -1,0 +1,3 @@
+//! The agent against real processes, packages and object stores.
+
+mod environment;

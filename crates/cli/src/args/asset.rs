@@ -1,0 +1,218 @@
+//! `peregrine environment|data|model …`.
+
+use super::{ChangeArgs, FileArgs, ValidateArgs};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EnvironmentVerb {
+    /// Register an environment
+    #[command(after_help = "Examples:\n  peregrine environment create -f environment.yml\n  \
+                            peregrine environment create -n train --image python:3.12 --conda-file conda.yml")]
+    Create(EnvironmentCreate),
+    /// Show an environment
+    #[command(after_help = "Examples:\n  peregrine environment show -n train -v 1\n  \
+                            peregrine environment show -n sklearn-1.5 --registry azureml")]
+    Show(Show),
+    /// List environments, or the versions of one
+    #[command(after_help = "Examples:\n  peregrine environment list\n  peregrine environment list -n train\n  \
+                            peregrine environment list --registry azureml")]
+    List(List),
+    /// Change tags or description
+    #[command(after_help = "Examples:\n  peregrine environment update -n train -v 1 --set tags.state=old")]
+    Update(Update),
+    /// Leave an environment out of lists
+    #[command(after_help = "Examples:\n  peregrine environment archive -n train -v 1")]
+    Archive(Which),
+    /// Bring an archived environment back
+    #[command(after_help = "Examples:\n  peregrine environment restore -n train -v 1")]
+    Restore(Which),
+    /// Check an environment file
+    #[command(after_help = "Examples:\n  peregrine environment validate -f environment.yml")]
+    Validate(ValidateArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DataVerb {
+    /// Register data, uploading a local path
+    #[command(after_help = "Examples:\n  peregrine data create -f data.yml\n  peregrine data create -n iris --path iris.csv --type uri_file")]
+    Create(DataCreate),
+    /// Show a data asset
+    #[command(after_help = "Examples:\n  peregrine data show -n iris --label latest")]
+    Show(Show),
+    /// List data assets, or the versions of one
+    #[command(after_help = "Examples:\n  peregrine data list\n  peregrine data list -n iris")]
+    List(List),
+    /// Change tags or description
+    #[command(after_help = "Examples:\n  peregrine data update -n iris -v 1 --set description=cleaned")]
+    Update(Update),
+    /// Leave data out of lists
+    #[command(after_help = "Examples:\n  peregrine data archive -n iris -v 1")]
+    Archive(Which),
+    /// Bring archived data back
+    #[command(after_help = "Examples:\n  peregrine data restore -n iris -v 1")]
+    Restore(Which),
+    /// Check a data file
+    #[command(after_help = "Examples:\n  peregrine data validate -f data.yml")]
+    Validate(ValidateArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelVerb {
+    /// Register a model, uploading a local path
+    #[command(after_help = "Examples:\n  peregrine model create -f model.yml\n  \
+                            peregrine model create -n iris --path azureml://jobs/JOB/outputs/model --type mlflow_model")]
+    Create(ModelCreate),
+    /// Show a model
+    #[command(after_help = "Examples:\n  peregrine model show -n iris -v 1")]
+    Show(Show),
+    /// List models, or the versions of one
+    #[command(after_help = "Examples:\n  peregrine model list -n iris")]
+    List(List),
+    /// Change tags, description or stage
+    #[command(after_help = "Examples:\n  peregrine model update -n iris -v 1 --set stage=Production")]
+    Update(Update),
+    /// Leave a model out of lists
+    #[command(after_help = "Examples:\n  peregrine model archive -n iris -v 1")]
+    Archive(Which),
+    /// Bring an archived model back
+    #[command(after_help = "Examples:\n  peregrine model restore -n iris -v 1")]
+    Restore(Which),
+    /// Check a model file
+    #[command(after_help = "Examples:\n  peregrine model validate -f model.yml")]
+    Validate(ValidateArgs),
+    /// Download the files of a model
+    #[command(after_help = "Examples:\n  peregrine model download -n iris -v 1 -p models")]
+    Download(ModelDownload),
+}
+
+/// What every `create` of an asset takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Create {
+    #[command(flatten)]
+    pub(crate) file: FileArgs,
+    /// Name of the asset
+    #[arg(short, long)]
+    pub(crate) name: Option<String>,
+    /// Version; counted up when absent
+    #[arg(short, long)]
+    pub(crate) version: Option<String>,
+    /// Free text
+    #[arg(short, long)]
+    pub(crate) description: Option<String>,
+    /// Words to find it by, as `name=value`
+    #[arg(long, num_args = 1.., value_name = "NAME=VALUE")]
+    pub(crate) tags: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EnvironmentCreate {
+    #[command(flatten)]
+    pub(crate) common: Create,
+    /// Container image
+    #[arg(short, long)]
+    pub(crate) image: Option<String>,
+    /// Conda file
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) conda_file: Option<PathBuf>,
+    /// Folder with a Dockerfile
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) build_context: Option<PathBuf>,
+    /// Dockerfile in that folder
+    #[arg(long, value_name = "FILE", requires = "build_context")]
+    pub(crate) dockerfile_path: Option<String>,
+    /// Operating system
+    #[arg(long, value_parser = ["linux", "windows", "Linux", "Windows"])]
+    pub(crate) os_type: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DataCreate {
+    #[command(flatten)]
+    pub(crate) common: Create,
+    /// Local path, which is uploaded, or a URI
+    #[arg(short, long)]
+    pub(crate) path: Option<String>,
+    /// What lies at the path
+    #[arg(short, long = "type", value_name = "TYPE", value_parser = ["uri_file", "uri_folder", "mltable"])]
+    pub(crate) kind: Option<String>,
+    /// Datastore to upload to
+    #[arg(long)]
+    pub(crate) datastore: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelCreate {
+    #[command(flatten)]
+    pub(crate) common: Create,
+    /// Local path, which is uploaded, or a URI
+    #[arg(short, long)]
+    pub(crate) path: Option<String>,
+    /// How the files are laid out
+    #[arg(short, long = "type", value_name = "TYPE", value_parser = ["custom_model", "mlflow_model", "triton_model"])]
+    pub(crate) kind: Option<String>,
+    /// Where the model is in its life, such as `Production`
+    #[arg(long)]
+    pub(crate) stage: Option<String>,
+    /// Datastore to upload to
+    #[arg(long)]
+    pub(crate) datastore: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Which {
+    /// Name of the asset
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Version
+    #[arg(short, long, conflicts_with = "label")]
+    pub(crate) version: Option<String>,
+    /// Label instead of a version; `latest` is the only one
+    #[arg(short, long)]
+    pub(crate) label: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Registry to look in instead of the workspace
+    #[arg(long, visible_alias = "registry-name", value_name = "NAME")]
+    pub(crate) registry: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// List the versions of this asset
+    #[arg(short, long)]
+    pub(crate) name: Option<String>,
+    /// Most entries to list
+    #[arg(short = 'r', long, default_value_t = 100, value_name = "COUNT")]
+    pub(crate) max_results: usize,
+    /// List archived ones only
+    #[arg(long, conflicts_with = "include_archived")]
+    pub(crate) archived_only: bool,
+    /// List archived ones too
+    #[arg(long)]
+    pub(crate) include_archived: bool,
+    /// Registry to list instead of the workspace
+    #[arg(long, visible_alias = "registry-name", value_name = "NAME")]
+    pub(crate) registry: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Update {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelDownload {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Folder to write to
+    #[arg(short = 'p', long, default_value = ".", value_name = "DIR")]
+    pub(crate) download_path: PathBuf,
+}

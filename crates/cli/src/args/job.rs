@@ -1,0 +1,152 @@
+//! `peregrine job …`.
+
+use super::{ChangeArgs, ValidateArgs};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Submit a job
+    #[command(after_help = "Examples:\n  peregrine job create -f job.yml --stream\n  \
+                            peregrine job create -f job.yml --set inputs.rate=0.1 -n try-2 --query name -o tsv")]
+    Create(Create),
+    /// Show a job
+    #[command(after_help = "Examples:\n  peregrine job show -n JOB\n  peregrine job show -n JOB --query status -o tsv")]
+    Show(Name),
+    /// List jobs, newest first
+    #[command(after_help = "Examples:\n  peregrine job list -r 10\n  peregrine job list --query \"[?status=='Failed'].name\" -o tsv")]
+    List(List),
+    /// Follow the log of a job until it ends
+    #[command(after_help = "Examples:\n  peregrine job stream -n JOB\n  peregrine job stream -n JOB --all")]
+    Stream(Stream),
+    /// Stop a job
+    #[command(after_help = "Examples:\n  peregrine job cancel -n JOB")]
+    Cancel(Cancel),
+    /// Download logs, captured files and outputs of a job
+    #[command(after_help = "Examples:\n  peregrine job download -n JOB --all -p results\n  peregrine job download -n JOB --output-name model")]
+    Download(Download),
+    /// Change tags, display name or description of a job
+    #[command(after_help = "Examples:\n  peregrine job update -n JOB --set tags.kept=yes display_name=final")]
+    Update(Update),
+    /// Leave a job out of lists
+    #[command(after_help = "Examples:\n  peregrine job archive -n JOB")]
+    Archive(Name),
+    /// Bring an archived job back into lists
+    #[command(after_help = "Examples:\n  peregrine job restore -n JOB")]
+    Restore(Name),
+    /// Check a job file without submitting it
+    #[command(after_help = "Examples:\n  peregrine job validate -f job.yml\n  peregrine job validate -f job.yml --spec-only")]
+    Validate(ValidateArgs),
+    /// Explain where a job is, and why
+    #[command(after_help = "Examples:\n  peregrine job why -n JOB")]
+    Why(Name),
+    /// List the interactive services of a job
+    #[command(after_help = "Examples:\n  peregrine job show-services -n JOB")]
+    ShowServices(ShowServices),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// Job file
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Name of the job; a friendly one is made when absent
+    #[arg(short, long)]
+    pub(crate) name: Option<String>,
+    /// Change a value of the file, as in `--set inputs.rate=0.1`
+    #[arg(long, num_args = 1.., value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Follow the log until the job ends; the exit code is 1 when it fails
+    #[arg(short, long)]
+    pub(crate) stream: bool,
+    /// Open the job in a browser; accepted for scripts, there is no page to open
+    #[arg(long)]
+    pub(crate) web: bool,
+    /// Return once the job is accepted; the default without `--stream`
+    #[arg(long, conflicts_with = "stream")]
+    pub(crate) no_wait: bool,
+    /// Also write the submitted job to this file, as YAML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save_as: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Name {
+    /// Name of the job
+    #[arg(short, long)]
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Most jobs to list
+    #[arg(short = 'r', long, default_value_t = 50, value_name = "COUNT")]
+    pub(crate) max_results: usize,
+    /// List every job
+    #[arg(long, conflicts_with = "max_results")]
+    pub(crate) all_results: bool,
+    /// List archived jobs only
+    #[arg(long, conflicts_with = "include_archived")]
+    pub(crate) archived_only: bool,
+    /// List archived jobs too
+    #[arg(long)]
+    pub(crate) include_archived: bool,
+    /// Only jobs with this tag, as `name` or `name=value`
+    #[arg(long)]
+    pub(crate) tag: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Stream {
+    /// Name of the job
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Show every log file, each under its name
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    /// Name of the job
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Do not wait until everything has stopped
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Download {
+    /// Name of the job
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Only this named output
+    #[arg(long, value_name = "OUTPUT", conflicts_with = "all")]
+    pub(crate) output_name: Option<String>,
+    /// Logs, captured files and every named output
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Folder to write to
+    #[arg(short = 'p', long, default_value = ".", value_name = "DIR")]
+    pub(crate) download_path: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Update {
+    /// Name of the job
+    #[arg(short, long)]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowServices {
+    /// Name of the job
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Node whose services to list
+    #[arg(long, default_value_t = 0, value_name = "INDEX")]
+    pub(crate) node_index: u32,
+}

@@ -1,0 +1,181 @@
+//! `peregrine datastore|compute|workspace …`.
+
+use super::{ChangeArgs, FileArgs, ValidateArgs};
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DatastoreVerb {
+    /// Create or replace a datastore
+    #[command(after_help = "Examples:\n  peregrine datastore create -f lake.yml\n  \
+                            peregrine datastore create -f lake.yml --set credentials.secret_access_key=$SECRET")]
+    Create(Create),
+    /// Show a datastore; credentials are never shown
+    #[command(after_help = "Examples:\n  peregrine datastore show -n lake")]
+    Show(Name),
+    /// List datastores
+    #[command(after_help = "Examples:\n  peregrine datastore list")]
+    List(List),
+    /// Change tags or description
+    #[command(after_help = "Examples:\n  peregrine datastore update -n lake --set description=raw")]
+    Update(Update),
+    /// Remove a datastore; the data in it stays
+    #[command(after_help = "Examples:\n  peregrine datastore delete -n lake")]
+    Delete(Delete),
+    /// Run a small job that reads the top of a datastore the way jobs do
+    #[command(after_help = "Examples:\n  peregrine datastore mount-test -n lake --path raw/2024")]
+    MountTest(MountTest),
+    /// Check a datastore file
+    #[command(after_help = "Examples:\n  peregrine datastore validate -f lake.yml")]
+    Validate(ValidateArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ComputeVerb {
+    /// Create or change a compute target
+    #[command(after_help = "Examples:\n  peregrine compute create -f local.yml")]
+    Create(ComputeCreate),
+    /// Attach a machine or cluster that exists
+    #[command(after_help = "Examples:\n  peregrine compute attach -f cluster.yml")]
+    Attach(ComputeCreate),
+    /// Show a compute target
+    #[command(after_help = "Examples:\n  peregrine compute show -n local")]
+    Show(Name),
+    /// List compute targets
+    #[command(after_help = "Examples:\n  peregrine compute list")]
+    List(ComputeList),
+    /// Change tags or description
+    #[command(after_help = "Examples:\n  peregrine compute update -n local --set tags.rack=3")]
+    Update(Update),
+    /// Remove a compute target
+    #[command(after_help = "Examples:\n  peregrine compute delete -n lab --yes")]
+    Delete(Delete),
+    /// List the nodes of a compute target
+    #[command(after_help = "Examples:\n  peregrine compute list-nodes -n local")]
+    ListNodes(Name),
+    /// List the machine sizes that files may name
+    #[command(after_help = "Examples:\n  peregrine compute list-sizes --query \"[?gpus>`0`].name\" -o tsv")]
+    ListSizes,
+    /// Check a compute file
+    #[command(after_help = "Examples:\n  peregrine compute validate -f cluster.yml")]
+    Validate(ValidateArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkspaceVerb {
+    /// Create a workspace
+    #[command(after_help = "Examples:\n  peregrine workspace create -n team-a")]
+    Create(WorkspaceCreate),
+    /// Show a workspace
+    #[command(after_help = "Examples:\n  peregrine workspace show -n team-a")]
+    Show(OptionalName),
+    /// List workspaces
+    #[command(after_help = "Examples:\n  peregrine workspace list")]
+    List(List),
+    /// Change tags, display name or description
+    #[command(after_help = "Examples:\n  peregrine workspace update -n team-a --set description=vision")]
+    Update(Update),
+    /// Delete a workspace that runs nothing
+    #[command(after_help = "Examples:\n  peregrine workspace delete -n team-a --yes")]
+    Delete(Delete),
+    /// Check a workspace file
+    #[command(after_help = "Examples:\n  peregrine workspace validate -f workspace.yml")]
+    Validate(ValidateArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    #[command(flatten)]
+    pub(crate) file: FileArgs,
+    /// Name; the file's when absent
+    #[arg(short, long)]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ComputeCreate {
+    #[command(flatten)]
+    pub(crate) common: Create,
+    /// Kind of target, where no file says it
+    #[arg(short, long = "type", value_name = "TYPE")]
+    pub(crate) kind: Option<String>,
+    /// Do not wait; there is nothing to wait for yet
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkspaceCreate {
+    #[command(flatten)]
+    pub(crate) common: Create,
+    /// Shown in lists
+    #[arg(long)]
+    pub(crate) display_name: Option<String>,
+    /// Free text
+    #[arg(short, long)]
+    pub(crate) description: Option<String>,
+    /// Region; only kept
+    #[arg(short, long)]
+    pub(crate) location: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Name {
+    /// Name
+    #[arg(short, long)]
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OptionalName {
+    /// Name; the workspace in use when absent
+    #[arg(short, long)]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Most entries to list
+    #[arg(short = 'r', long, default_value_t = 1000, value_name = "COUNT")]
+    pub(crate) max_results: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ComputeList {
+    #[command(flatten)]
+    pub(crate) list: List,
+    /// Only targets of this kind
+    #[arg(short, long = "type", value_name = "TYPE")]
+    pub(crate) kind: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Update {
+    /// Name
+    #[arg(short, long)]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// Name
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Do not wait; deletion is immediate
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MountTest {
+    /// Name
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Path in the datastore to read
+    #[arg(short, long, default_value = "")]
+    pub(crate) path: String,
+}

@@ -1,0 +1,151 @@
+//! Settings: read raw from four places, then checked whole.
+//!
+//! The order is built-in default, `peregrine.toml` in the home folder, `PEREGRINE_*` in the environment, flag;
+//! later wins. Invariant: a [`Config`] is already true, and every mistake in it was told at once. No setting is
+//! a secret: tokens and keys are named by the file they lie in.
+
+mod check;
+mod edit;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use edit::with_value;
+pub(crate) use settings::{SETTINGS, Setting, find};
+
+use crate::{
+    failure::{Done, Failure},
+    output::Format,
+};
+use domain::InstanceType;
+use std::{
+    collections::BTreeMap,
+    fmt, fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+/// The file's name in the home folder.
+pub(crate) const FILE: &str = "peregrine.toml";
+
+/// Settings as code uses them.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    /// Where the server keeps its state.
+    pub(crate) home: PathBuf,
+    pub(crate) listen: SocketAddr,
+    /// The user chose the address, so that no other will do.
+    pub(crate) listen_chosen: bool,
+    /// A second listener without TLS, on loopback only.
+    pub(crate) http: Option<SocketAddr>,
+    pub(crate) tls_cert: Option<PathBuf>,
+    pub(crate) tls_key: Option<PathBuf>,
+    /// A server elsewhere; this machine's own when absent.
+    pub(crate) url: Option<String>,
+    pub(crate) token_file: Option<PathBuf>,
+    pub(crate) authority_file: Option<PathBuf>,
+    pub(crate) workspace: String,
+    pub(crate) resource_group: String,
+    pub(crate) subscription: String,
+    pub(crate) output: Option<Format>,
+    /// Jobs whose image cannot be used fail instead of running on the host.
+    pub(crate) isolation_required: bool,
+    /// What of this machine jobs may use.
+    pub(crate) slots: Slots,
+    pub(crate) max_retries: u32,
+    /// Seconds between asking a process to end and killing it.
+    pub(crate) grace_seconds: u64,
+    /// The most the cache of remote data may hold.
+    pub(crate) cache_bytes: u64,
+    pub(crate) instance_types: Vec<InstanceType>,
+    /// Every setting as text and where it came from.
+    pub(crate) sources: BTreeMap<&'static str, (String, Source)>,
+}
+
+/// Limits on what of this machine is offered; what is absent is detected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Slots {
+    pub(crate) cpu_milli: Option<u64>,
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) gpus: Option<u32>,
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    Default,
+    File(PathBuf),
+    Environment(&'static str),
+    Flag(&'static str),
+}
+
+/// What flags say about settings: key, flag and value.
+pub(crate) type Flags = Vec<(&'static str, &'static str, String)>;
+
+/// Reads everything and checks it.
+pub(crate) fn load(home: Option<&Path>, flags: &Flags) -> Done<Config> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let home = home_folder(home, &variable)?;
+    let file = home.join(FILE);
+    let text = match fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => String::new(),
+        Err(error) => return Err(Failure::file(format!("cannot read the settings in `{}`", file.display()), &error)),
+    };
+    let raw = check::Raw { home, file: &file, text: &text, variable: &variable, flags };
+    check::check(&raw).map_err(|mistakes| {
+        let count = match mistakes.len() {
+            1 => "1 mistake".to_owned(),
+            n => format!("{n} mistakes"),
+        };
+        Failure::mistakes(format!("{count} in the settings"), &text, &mistakes)
+            .hint("`peregrine config show` lists every setting once they can be read")
+    })
+}
+
+/// `--home`, else `PEREGRINE_HOME`, else the platform's data folder for `peregrine`. Always absolute.
+pub(crate) fn home_folder(flag: Option<&Path>, variable: &dyn Fn(&str) -> Option<String>) -> Done<PathBuf> {
+    let named = flag.map(Path::to_owned).or_else(|| variable("PEREGRINE_HOME").map(PathBuf::from));
+    let folder = match named {
+        Some(folder) => folder,
+        None => default_home(variable)?,
+    };
+    std::path::absolute(&folder).map_err(|error| Failure::file(format!("cannot use `{}` as home", folder.display()), &error))
+}
+
+fn default_home(variable: &dyn Fn(&str) -> Option<String>) -> Done<PathBuf> {
+    let user = variable("HOME").map(PathBuf::from);
+    let data = match (variable("XDG_DATA_HOME"), user) {
+        (Some(data), _) if !cfg!(target_os = "macos") && data.starts_with('/') => Some(PathBuf::from(data)),
+        (_, Some(user)) if cfg!(target_os = "macos") => Some(user.join("Library/Application Support")),
+        (_, user) => user.map(|user| user.join(".local/share")),
+    };
+    match data {
+        Some(data) => Ok(data.join("peregrine")),
+        None => Err(Failure::input("cannot tell where to keep state")
+            .because("neither `PEREGRINE_HOME` nor `HOME` is set")
+            .hint("set `PEREGRINE_HOME` to a folder you can write to")),
+    }
+}
+
+impl Config {
+    /// The head of every resource path.
+    pub(crate) fn scope(&self) -> api::arm::Scope {
+        api::arm::Scope {
+            subscription: self.subscription.clone(),
+            group: self.resource_group.clone(),
+            workspace: self.workspace.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Default => write!(f, "default"),
+            Source::File(path) => write!(f, "{}", path.display()),
+            Source::Environment(name) => write!(f, "${name}"),
+            Source::Flag(flag) => write!(f, "{flag}"),
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! From raw settings to true ones.
+
+use super::{
+    Config, Flags, Slots, Source,
+    settings::{INSTANCE_TYPE_KEYS, SETTINGS, nearest},
+};
+use clap::ValueEnum;
+use domain::{
+    InstanceType, Resources,
+    names::WorkspaceName,
+    resources::{parse_bytes, parse_cpu},
+    spec::Mistake,
+};
+use std::{
+    collections::BTreeMap,
+    fmt::Display,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+use toml::{Table, Value};
+
+/// What people wrote, from every place.
+pub(super) struct Raw<'a> {
+    pub(super) home: PathBuf,
+    pub(super) file: &'a Path,
+    pub(super) text: &'a str,
+    pub(super) variable: &'a dyn Fn(&str) -> Option<String>,
+    pub(super) flags: &'a Flags,
+}
+
+/// All settings, or all mistakes.
+pub(super) fn check(raw: &Raw<'_>) -> Result<Config, Vec<Mistake>> {
+    let mut bad = Vec::new();
+    let mut found = Found::defaults();
+    let mut instance_types = Vec::new();
+    match raw.text.parse::<Table>() {
+        Ok(table) => read_file(raw.file, &table, &mut found, &mut instance_types, &mut bad),
+        Err(error) => bad.push(syntax(raw, &error)),
+    }
+    for setting in SETTINGS {
+        if let Some(value) = (raw.variable)(setting.variable) {
+            found.put(setting.key, value, Source::Environment(setting.variable));
+        }
+    }
+    for (key, flag, value) in raw.flags {
+        found.put(key, value.clone(), Source::Flag(flag));
+    }
+    let config = build(raw.home.clone(), found, instance_types, &mut bad);
+    match (config, bad.is_empty()) {
+        (Some(config), true) => Ok(config),
+        _ => Err(bad),
+    }
+}
+
+/// Settings by key: text and source.
+struct Found(BTreeMap<&'static str, (String, Source)>);
+
+impl Found {
+    fn defaults() -> Found {
+        Found(SETTINGS.iter().map(|s| (s.key, (s.default.to_owned(), Source::Default))).collect())
+    }
+
+    fn put(&mut self, key: &'static str, value: String, source: Source) {
+        self.0.insert(key, (value, source));
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.0.get(key).map_or("", |(value, _)| value)
+    }
+
+    /// Parses a setting; an empty one is `None`.
+    fn parse<T, E: Display>(
+        &self,
+        key: &'static str,
+        bad: &mut Vec<Mistake>,
+        fix: &str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let text = self.text(key);
+        if text.is_empty() {
+            return None;
+        }
+        match parse(text) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                bad.push(self.mistake(key, format!("`{text}` cannot be used: {error}"), fix));
+                None
+            }
+        }
+    }
+
+    fn path(&self, key: &'static str) -> Option<PathBuf> {
+        let (text, source) = self.0.get(key).filter(|(text, _)| !text.is_empty())?;
+        match source {
+            // A path in the file is relative to the file.
+            Source::File(file) => Some(file.parent().unwrap_or(Path::new("")).join(text)),
+            _ => std::path::absolute(text).ok(),
+        }
+    }
+
+    fn mistake(&self, key: &'static str, message: impl Into<String>, fix: &str) -> Mistake {
+        let file = match self.0.get(key).map(|(_, source)| source) {
+            Some(Source::Default) | None => String::new(),
+            Some(source) => source.to_string(),
+        };
+        Mistake { file, ..Mistake::new(key, message, fix) }
+    }
+}
+
+fn syntax(raw: &Raw<'_>, error: &toml::de::Error) -> Mistake {
+    let at = error.span().map_or(0, |span| span.start).min(raw.text.len());
+    let before = raw.text.get(..at).unwrap_or(raw.text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    let message = format!("not TOML: {}", error.message().to_lowercase());
+    Mistake { file: raw.file.display().to_string(), line, column, ..Mistake::new("", message, "") }
+}
+
+fn read_file(file: &Path, table: &Table, found: &mut Found, types: &mut Vec<InstanceType>, bad: &mut Vec<Mistake>) {
+    let place = file.display().to_string();
+    let mut tell = |key: &str, message: String, fix: String| {
+        bad.push(Mistake { file: place.clone(), ..Mistake::new(key, message, fix) });
+    };
+    for (section, inner) in table {
+        let known = || SETTINGS.iter().filter_map(|s| s.key.split_once('.')).map(|(section, _)| section);
+        if !known().any(|name| name == section) {
+            tell(section, "is not a section of the settings".to_owned(), did_you_mean(section, known()));
+            continue;
+        }
+        let Value::Table(inner) = inner else {
+            tell(section, "must be a section".to_owned(), format!("write `[{section}]` on a line of its own"));
+            continue;
+        };
+        for (name, value) in inner {
+            let key = format!("{section}.{name}");
+            if key == "local.instance_types" {
+                types.extend(read_types(value, &mut tell));
+                continue;
+            }
+            let Some(setting) = super::find(&key) else {
+                tell(&key, "is not a setting".to_owned(), did_you_mean(&key, SETTINGS.iter().map(|s| s.key)));
+                continue;
+            };
+            match scalar(value) {
+                Some(text) => found.put(setting.key, text, Source::File(file.to_owned())),
+                None => tell(&key, "must be one value".to_owned(), "write text, a number or a boolean".to_owned()),
+            }
+        }
+    }
+}
+
+fn did_you_mean<'w>(text: &str, known: impl Iterator<Item = &'w str>) -> String {
+    match nearest(text, known) {
+        Some(word) => format!("did you mean `{word}`?"),
+        None => "`peregrine config show` lists them".to_owned(),
+    }
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Boolean(value) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+fn read_types(value: &Value, tell: &mut impl FnMut(&str, String, String)) -> Vec<InstanceType> {
+    let Value::Array(items) = value else {
+        tell("local.instance_types", "must be a list".to_owned(), "write `[[local.instance_types]]` for each".to_owned());
+        return Vec::new();
+    };
+    let mut types: Vec<InstanceType> = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let key = format!("local.instance_types[{at}]");
+        match read_type(item, &key, tell) {
+            Some(one) if types.iter().any(|known| known.name == one.name) => {
+                tell(&key, format!("`{}` is defined twice", one.name), "give each its own name".to_owned());
+            }
+            Some(one) => types.push(one),
+            None => {}
+        }
+    }
+    types
+}
+
+fn read_type(item: &Value, key: &str, tell: &mut impl FnMut(&str, String, String)) -> Option<InstanceType> {
+    let Value::Table(table) = item else {
+        tell(key, "must be a section".to_owned(), "write `[[local.instance_types]]`".to_owned());
+        return None;
+    };
+    for name in table.keys().filter(|name| !INSTANCE_TYPE_KEYS.contains(&name.as_str())) {
+        let fix = did_you_mean(name, INSTANCE_TYPE_KEYS.iter().copied());
+        tell(&format!("{key}.{name}"), "is not a key of an instance type".to_owned(), fix);
+    }
+    let name = table.get("name").and_then(scalar).filter(|name| !name.is_empty());
+    if name.is_none() {
+        tell(&format!("{key}.name"), "is missing".to_owned(), "name the instance type".to_owned());
+    }
+    let requests = amounts(table, key, tell);
+    let limits = match table.get("limits") {
+        None | Some(Value::Boolean(false)) => None,
+        Some(Value::Boolean(true)) => requests,
+        Some(Value::Table(own)) => amounts(own, &format!("{key}.limits"), tell),
+        Some(_) => {
+            let fix = "`true` for the same as asked, or `{ cpu = …, memory = … }`".to_owned();
+            tell(&format!("{key}.limits"), "must be a boolean or amounts".to_owned(), fix);
+            None
+        }
+    };
+    Some(InstanceType { name: name?, requests: requests?, limits })
+}
+
+fn amounts(table: &Table, key: &str, tell: &mut impl FnMut(&str, String, String)) -> Option<Resources> {
+    let text = |name: &str| table.get(name).and_then(scalar);
+    let cpu_milli = text("cpu").as_deref().and_then(parse_cpu).filter(|milli| *milli > 0);
+    if cpu_milli.is_none() {
+        tell(&format!("{key}.cpu"), "must be an amount of cores above zero".to_owned(), "such as `2` or `500m`".to_owned());
+    }
+    let memory_bytes = text("memory").as_deref().and_then(parse_bytes).filter(|bytes| *bytes > 0);
+    if memory_bytes.is_none() {
+        tell(&format!("{key}.memory"), "must be a size above zero".to_owned(), "such as `4Gi`".to_owned());
+    }
+    let gpus = match text("gpus").map(|text| text.parse::<u32>()) {
+        None => Some(0),
+        Some(Ok(gpus)) => Some(gpus),
+        Some(Err(_)) => {
+            tell(&format!("{key}.gpus"), "must be a whole number".to_owned(), "such as `1`".to_owned());
+            None
+        }
+    };
+    Some(Resources { cpu_milli: cpu_milli?, memory_bytes: memory_bytes?, gpus: gpus? })
+}
+
+fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &mut Vec<Mistake>) -> Option<Config> {
+    let address = "write it like `127.0.0.1:7423`";
+    let listen = found.parse("server.listen", bad, address, str::parse::<SocketAddr>);
+    let http = found.parse("server.http", bad, address, str::parse::<SocketAddr>);
+    let url = found.parse("server.url", bad, "write it like `https://ml.example.org:7423`", server_url);
+    let workspace = found.parse("defaults.workspace", bad, "name a workspace", |t| WorkspaceName::parse(t).map(String::from));
+    let resource_group = found.parse("defaults.resource_group", bad, "letters, digits, `-`, `_` and `.`", id_part);
+    let subscription = found.parse("defaults.subscription", bad, "letters, digits, `-`, `_` and `.`", id_part);
+    let output = found.parse("defaults.output", bad, "one of `table`, `json`, `yaml`, `tsv`, `none`", |text| {
+        crate::output::Format::from_str(text, true)
+    });
+    let isolation_required = found.parse("local.isolation", bad, "write `none` or `required`", |text| match text {
+        "none" | "optional" => Ok(false),
+        "required" => Ok(true),
+        _ => Err("it is not a word known here"),
+    });
+    let amount = "it is not an amount";
+    let slots = Slots {
+        cpu_milli: found.parse("local.cpus", bad, "such as `4` or `500m`", |t| parse_cpu(t).filter(|n| *n > 0).ok_or(amount)),
+        memory_bytes: found.parse("local.memory", bad, "such as `8Gi`", |t| parse_bytes(t).filter(|n| *n > 0).ok_or(amount)),
+        gpus: found.parse("local.gpus", bad, "a whole number", str::parse),
+    };
+    let max_retries = found.parse("local.max_retries", bad, "a whole number", str::parse);
+    let grace_seconds = found.parse("local.grace_seconds", bad, "a whole number", str::parse);
+    let cache_bytes = found.parse("local.cache_size", bad, "such as `20Gi`", |t| parse_bytes(t).ok_or(amount));
+    let (tls_cert, tls_key) = (found.path("server.tls_cert"), found.path("server.tls_key"));
+    addresses(&found, listen, http, tls_cert.is_some(), tls_key.is_some(), bad);
+    let listen_chosen = found.0.get("server.listen").is_some_and(|(_, source)| *source != Source::Default);
+    Some(Config {
+        home,
+        listen: listen?,
+        listen_chosen,
+        http,
+        tls_cert,
+        tls_key,
+        url,
+        token_file: found.path("server.token_file"),
+        authority_file: found.path("server.authority_file"),
+        workspace: workspace?,
+        resource_group: resource_group?,
+        subscription: subscription?,
+        output,
+        isolation_required: isolation_required?,
+        slots,
+        max_retries: max_retries?,
+        grace_seconds: grace_seconds?,
+        cache_bytes: cache_bytes?,
+        instance_types,
+        sources: found.0,
+    })
+}
+
+/// What the addresses must satisfy together.
+fn addresses(found: &Found, listen: Option<SocketAddr>, http: Option<SocketAddr>, cert: bool, key: bool, bad: &mut Vec<Mistake>) {
+    if cert != key {
+        let (has, lacks) = if cert { ("server.tls_cert", "server.tls_key") } else { ("server.tls_key", "server.tls_cert") };
+        bad.push(found.mistake(has, format!("is set without `{lacks}`"), "set both"));
+    }
+    if let Some(listen) = listen.filter(|listen| !listen.ip().is_loopback() && !(cert && key)) {
+        let message = format!("`{listen}` is reachable from other machines, which is refused without a certificate of your own");
+        bad.push(found.mistake("server.listen", message, "set `server.tls_cert` and `server.tls_key`, or listen on 127.0.0.1"));
+    }
+    if let Some(http) = http.filter(|http| !http.ip().is_loopback()) {
+        let message = format!("`{http}` would carry tokens over the network in the clear");
+        bad.push(found.mistake("server.http", message, "use an address on 127.0.0.1"));
+    }
+}
+
+fn server_url(text: &str) -> Result<String, &'static str> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://127.0.0.1"));
+    match host {
+        Some(_) => Ok(text.trim_end_matches('/').to_owned()),
+        None => Err("a token must not travel without TLS"),
+    }
+}
+
+fn id_part(text: &str) -> Result<String, &'static str> {
+    let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.()".contains(&b));
+    match plain && text.len() <= 90 && text != "." && text != ".." {
+        true => Ok(text.to_owned()),
+        false => Err("it has letters that resource ids cannot have"),
+    }
+}

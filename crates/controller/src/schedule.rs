@@ -1,0 +1,118 @@
+//! The scheduling loop: turns queued jobs into placements.
+
+use crate::{Context, until};
+use domain::{JobEvent, Resources, report::NodeFacts};
+use planner::{Decision, Handed, Node, Waiting, World};
+use std::{collections::HashMap, time::Duration};
+use store::{Bell, Error, QueuedJob, Tx};
+use tokio::sync::watch;
+
+/// How many jobs an agent may hold: enough that it never waits for the server between two short jobs.
+pub const WINDOW: usize = 128;
+
+/// A node that was not heard of for this long does not get new work.
+const SILENT_MS: i64 = 30_000;
+
+/// Rounds follow each other no faster than this, so that many changes share one.
+const PAUSE: Duration = Duration::from_millis(2);
+
+pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
+    let mut bell = cx.store.changed(Bell::Queue);
+    loop {
+        bell.mark_unchanged();
+        match tick(&cx).await {
+            Ok(_) => {}
+            Err(Error::Conflict) => continue,
+            Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "a scheduling round failed"),
+        }
+        let next = async {
+            tokio::time::sleep(PAUSE).await;
+            let _ = tokio::time::timeout(Duration::from_secs(1), bell.changed()).await;
+        };
+        if !until(&mut stop, next).await {
+            return;
+        }
+    }
+}
+
+/// One round: how many jobs were placed.
+pub async fn tick(cx: &Context) -> Result<usize, Error> {
+    let now = (cx.clock)();
+    let (world, jobs) = cx.store.read(move |tx| observe(tx, now)).await?;
+    if jobs.is_empty() {
+        return Ok(0);
+    }
+    let decisions = planner::place(&world);
+    record(cx, decisions, jobs).await
+}
+
+fn observe(tx: &mut Tx<'_>, now: domain::Timestamp) -> Result<(World, HashMap<i64, QueuedJob>), Error> {
+    let queue = tx.queue(2 * WINDOW as i64)?;
+    if queue.is_empty() {
+        return Ok((World::default(), HashMap::new()));
+    }
+    let handed = tx.handed()?;
+    let handed: Vec<Handed> =
+        handed.into_iter().map(|(priority, count)| Handed { priority, count: usize::try_from(count).unwrap_or(0) }).collect();
+    let nodes = tx.nodes()?.into_iter().map(|row| {
+        let NodeFacts { node, capacity, .. } = row.facts;
+        let answers = now.0 - row.seen_at.0 < SILENT_MS;
+        // Every node so far is this machine; its agent holds whatever is handed out.
+        Node { name: node, target: "local".into(), capacity, answers, handed: handed.clone(), window: WINDOW }
+    });
+    let waiting = queue.iter().map(|row| Waiting {
+        seq: row.job.seq,
+        job: row.job.name.clone(),
+        target: row.target.clone(),
+        priority: row.job.priority,
+        needs: gang_needs(&row.plan),
+    });
+    let world = World { nodes: nodes.collect(), queue: waiting.collect() };
+    Ok((world, queue.into_iter().map(|row| (row.job.seq, row)).collect()))
+}
+
+/// What all ranks of a plan need together.
+fn gang_needs(plan: &domain::Plan) -> Resources {
+    plan.requests.times(plan.distribution.as_ref().map_or(1, |d| d.nodes))
+}
+
+async fn record(cx: &Context, decisions: Vec<Decision>, mut jobs: HashMap<i64, QueuedJob>) -> Result<usize, Error> {
+    let now = (cx.clock)();
+    let mut placed = Vec::new();
+    let mut notes = Vec::new();
+    for decision in decisions {
+        match decision {
+            Decision::Place { seq, node, because } => {
+                if let Some(row) = jobs.remove(&seq) {
+                    placed.push((row.job, node, because));
+                }
+            }
+            Decision::Wait { seq, because } if jobs.get(&seq).is_some_and(|row| row.note != because) => {
+                notes.push((seq, because));
+            }
+            Decision::Wait { .. } => {}
+        }
+    }
+    if placed.is_empty() && notes.is_empty() {
+        return Ok(0);
+    }
+    let count = placed.len();
+    cx.store
+        .write(move |tx| {
+            for (mut job, node, because) in placed {
+                let attempt = job.next_attempt();
+                if job.apply(JobEvent::Placed(attempt), now).is_err() {
+                    continue;
+                }
+                match tx.put_job(&job, None, now) {
+                    Ok(()) => tx.add_event(job.seq, now, "placed", &format!("handed to node `{node}`: {because}"))?,
+                    // Cancelled meanwhile; the next round sees it.
+                    Err(Error::Conflict) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            notes.iter().try_for_each(|(seq, because)| tx.put_note(*seq, because))
+        })
+        .await?;
+    Ok(count)
+}

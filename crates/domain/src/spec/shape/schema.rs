@@ -1,0 +1,63 @@
+//! The table as a JSON Schema, for completion in editors.
+
+use super::{Kind, Noun, Object};
+use serde_json::{Value, json};
+
+/// The schema of a noun's file, draft 7. Keys of every `type` are allowed; which go together is checked elsewhere.
+pub fn json_schema(noun: Noun) -> Value {
+    let mut schema = object(noun.object());
+    schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
+    schema["title"] = json!(format!("Peregrine {noun}"));
+    schema
+}
+
+fn object(object: &Object) -> Value {
+    let mut properties = serde_json::Map::new();
+    for key in object.keys_for(None) {
+        let mut schema = kind(&key.kind);
+        schema["description"] = json!(key.doc);
+        if !key.default.is_empty() {
+            schema["default"] = json!(key.default);
+        }
+        properties.entry(key.name).or_insert(schema);
+    }
+    let required: Vec<_> = object.keys.iter().filter(|key| key.required).map(|key| key.name).collect();
+    let mut schema =
+        json!({ "type": "object", "description": object.doc, "properties": properties, "additionalProperties": false });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+fn kind(kind_: &Kind) -> Value {
+    match kind_ {
+        Kind::Text => json!({ "type": "string" }),
+        Kind::Label | Kind::Scalar => json!({ "type": ["string", "number", "boolean"] }),
+        Kind::Int { min, max: i64::MAX } => json!({ "type": "integer", "minimum": min }),
+        Kind::Int { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::Bool => json!({ "type": "boolean" }),
+        Kind::Words(words) => json!({ "enum": words }),
+        Kind::Labels => {
+            json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean", "null"] } })
+        }
+        Kind::Arguments => {
+            json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })
+        }
+        Kind::Map => json!({ "type": "object" }),
+        Kind::Object(inner) => object(inner),
+        Kind::MapOf(inner) => json!({ "type": "object", "additionalProperties": or_null(kind(inner), inner) }),
+        Kind::List(inner) => json!({ "type": "array", "items": kind(inner) }),
+        Kind::Either(kinds) => json!({ "anyOf": kinds.iter().map(kind).collect::<Vec<_>>() }),
+    }
+}
+
+/// A name with nothing after it stands for the defaults, where every key has one.
+fn or_null(schema: Value, kind: &Kind) -> Value {
+    match kind {
+        Kind::Object(object) if object.keys.iter().all(|key| !key.required) => {
+            json!({ "anyOf": [schema, { "type": "null" }] })
+        }
+        _ => schema,
+    }
+}

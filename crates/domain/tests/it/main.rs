@@ -1,0 +1,3 @@
+//! Integration tests of the domain: what it makes of files that users really have.
+
+mod corpus;
