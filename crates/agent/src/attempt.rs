@@ -90,6 +90,7 @@ pub(crate) fn finish(cx: &Context, assignment: &Assignment, outcome: Outcome, is
         // The report still goes out; only a crash before its answer would repeat the collection.
         tracing::error!(error = &error as &dyn std::error::Error, "cannot write down an outcome");
     }
+    cx.data.release(assignment.attempt.as_str());
     for rank in 0..ranks(assignment) {
         cx.link.forget(&process::key(assignment, rank));
     }

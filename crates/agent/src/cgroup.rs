@@ -9,14 +9,14 @@ mod hierarchy;
 use domain::Resources;
 use hierarchy::Hierarchy;
 use rustix::process::{Pid, Signal, kill_process};
-use serde::{Deserialize, Serialize};
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-/// The control group of one attempt. It can be stored and used again by a later agent on the same boot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The control group of one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgroup {
     version: u8,
     /// One folder per controller in version 1, a single one in version 2.
@@ -39,6 +39,9 @@ pub enum Error {
 }
 
 const PERIOD_MICROS: u64 = 100_000;
+/// A killed process leaves its group a moment after the signal.
+const REMOVE_TRIES: u32 = 50;
+const REMOVE_PAUSE: Duration = Duration::from_millis(5);
 
 impl Cgroup {
     /// Makes the group `peregrine-<name>` with `limits`; an amount of zero is no limit.
@@ -51,6 +54,33 @@ impl Cgroup {
             Some(Hierarchy::V1 { cpu, memory }) => create_v1(&cpu, &memory, name, limits),
             None => Err(Error::Absent),
         }
+    }
+
+    /// The group that [`Cgroup::create`] made under `name`, perhaps in an earlier life of the agent.
+    pub fn open(name: &str) -> Option<Cgroup> {
+        let leaf = format!("peregrine-{name}");
+        let group = match Hierarchy::observe()? {
+            Hierarchy::V1 { cpu, memory } => v1(&cpu, &memory, &leaf),
+            Hierarchy::V2 { candidates } => {
+                let folder = candidates.iter().map(|parent| parent.join(&leaf)).find(|folder| folder.is_dir())?;
+                Cgroup { version: 2, folders: vec![folder] }
+            }
+        };
+        group.folders.iter().all(|folder| folder.is_dir()).then_some(group)
+    }
+
+    /// Kills what is left in the group `name` and removes it, if it is there. A group whose last process is not reaped
+    /// within a moment stays behind, empty and harmless.
+    pub fn dismiss(name: &str) {
+        let Some(group) = Cgroup::open(name) else { return };
+        for _ in 0..REMOVE_TRIES {
+            if group.remove().is_ok() {
+                return;
+            }
+            group.kill_all();
+            std::thread::sleep(REMOVE_PAUSE);
+        }
+        tracing::warn!("control group of `{name}` is still busy and stays behind");
     }
 
     /// The files a process writes `0` to in order to join, all of them.
@@ -70,8 +100,11 @@ impl Cgroup {
 
     /// The processes in the group now.
     pub fn processes(&self) -> Vec<i32> {
-        let mut pids: Vec<i32> =
-            self.join_files().iter().flat_map(|file| read(file).lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+        let mut pids: Vec<i32> = self
+            .join_files()
+            .iter()
+            .flat_map(|file| read(file).lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+            .collect();
         pids.sort_unstable();
         pids.dedup();
         pids
@@ -121,12 +154,15 @@ fn create_v2(candidates: &[PathBuf], name: &str, limits: &Resources) -> Result<C
 }
 
 fn create_v1(cpu: &Path, memory: &Path, name: &str, limits: &Resources) -> Result<Cgroup, Error> {
-    let leaf = format!("peregrine-{name}");
-    let mut folders = vec![cpu.join(&leaf), memory.join(&leaf)];
-    folders.dedup();
-    let group = Cgroup { version: 1, folders };
+    let group = v1(cpu, memory, &format!("peregrine-{name}"));
     group.limit(&v1_settings(limits))?;
     Ok(group)
+}
+
+fn v1(cpu: &Path, memory: &Path, leaf: &str) -> Cgroup {
+    let mut folders = vec![cpu.join(leaf), memory.join(leaf)];
+    folders.dedup();
+    Cgroup { version: 1, folders }
 }
 
 /// A file, what to write to it, and whether the limit holds without it.

@@ -7,8 +7,8 @@ mod run;
 
 use crate::environment::{Log, host, process, request::hex};
 use ring::digest;
+pub use run::{Run, wrap};
 use serde::{Deserialize, Serialize};
-pub use run::{Mount, Run, wrap};
 use std::{
     ffi::OsStr,
     fs, io,
@@ -162,7 +162,8 @@ fn digest_of(context: &Path, dockerfile: &str) -> io::Result<String> {
     sum.update(dockerfile.as_bytes());
     let mut folders = vec![context.to_owned()];
     while let Some(folder) = folders.pop() {
-        let mut entries: Vec<PathBuf> = fs::read_dir(&folder)?.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>()?;
+        let mut entries: Vec<PathBuf> =
+            fs::read_dir(&folder)?.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>()?;
         entries.sort();
         for path in entries {
             let kind = path.symlink_metadata()?.file_type();

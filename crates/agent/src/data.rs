@@ -12,10 +12,10 @@ mod mltable;
 mod remote;
 mod tree;
 
-pub use mltable::Eval;
+pub use mltable::{Eval, Evaluated};
 pub use tree::{Entry, Kind, Tree, walk};
 
-use cache::Cache;
+use cache::{Cache, Claim};
 use domain::Place;
 use remote::Remote;
 use std::{
@@ -82,6 +82,14 @@ pub enum Error {
     MlTable { path: PathBuf, reason: String },
 }
 
+/// What was sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sent {
+    pub bytes: u64,
+    /// What was left out and why.
+    pub notices: Vec<String>,
+}
+
 /// Data of one agent. Clones share the cache.
 #[derive(Debug, Clone)]
 pub struct Data(Arc<Inner>);
@@ -109,7 +117,15 @@ impl Data {
             Place::Object { .. } => {
                 let remote = Remote::open(place, secrets)?;
                 let listing = remote.list().await?;
-                self.cache().view(&listing.key(), &listing, holder, |to| remote.fetch(&listing, to)).await
+                let data = match self.cache().claim(&listing.key(), holder).await? {
+                    Claim::There(data) => data,
+                    Claim::Missing(filling) => {
+                        self.cache().make_room(listing.bytes());
+                        remote.fetch(&listing, &filling.data()).await?;
+                        filling.finish()?
+                    }
+                };
+                Ok(listing.path_in(&data))
             }
             Place::Http { url } => self.view_http(url, holder).await,
         }
@@ -121,7 +137,7 @@ impl Data {
             let remote = Remote::open(place, secrets)?;
             let listing = remote.list().await?;
             if listing.bytes() > self.cache().limit_bytes() {
-                remote.fetch(&listing, to.to_owned()).await?;
+                remote.fetch(&listing, to).await?;
                 return Ok(listing.path_in(to));
             }
         }
@@ -132,9 +148,9 @@ impl Data {
         blocking(move || local::copy(&from, &to)).await
     }
 
-    /// Sends a file or the contents of a folder to `to`; gives the bytes sent. Nothing half-written can be seen at
+    /// Sends a file or the contents of a folder to `to`; tells how much. Nothing half-written can be seen at
     /// the other end, file by file.
-    pub async fn send(&self, from: &Path, to: &Place, secrets: &Secrets) -> Result<u64, Error> {
+    pub async fn send(&self, from: &Path, to: &Place, secrets: &Secrets) -> Result<Sent, Error> {
         let source = from.to_owned();
         match to {
             Place::Folder { path } => {
@@ -143,7 +159,8 @@ impl Data {
             }
             Place::Object { .. } => {
                 let tree = blocking(move || walk(&source)).await?;
-                Remote::open(to, secrets)?.send(from, &tree).await
+                let bytes = Remote::open(to, secrets)?.send(from, &tree).await?;
+                Ok(Sent { bytes, notices: tree.notices })
             }
             Place::Http { url } => Err(Error::ReadOnly { at: url.clone() }),
         }

@@ -70,17 +70,21 @@ pub enum Error {
     Build {
         label: String,
         #[source]
-        source: process::Failed,
+        source: Box<process::Failed>,
     },
-    #[error("no container engine works on this machine, and the compute target has `isolation: required` (next step: install podman)")]
+    #[error(
+        "no container engine works on this machine, and the compute target has `isolation: required` (next step: install podman)"
+    )]
     NoEngine,
-    #[error("environment `{label}` names no image, and the compute target has `isolation: required` (next step: set `image:`)")]
+    #[error(
+        "environment `{label}` names no image, and the compute target has `isolation: required` (next step: set `image:`)"
+    )]
     NoImage { label: String },
     #[error("the image of environment `{label}` cannot be had")]
     Image {
         label: String,
         #[source]
-        source: container::Error,
+        source: Box<container::Error>,
     },
     #[error("`{}` cannot be written", .path.display())]
     Disk {

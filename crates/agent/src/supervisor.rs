@@ -84,6 +84,8 @@ impl Supervisor {
                 None => drop(fs::remove_dir_all(entry.path())),
             }
         }
+        let working: Vec<&str> = self.active.keys().map(AttemptId::as_str).collect();
+        self.cx.data.keep_only(&working);
         for assignment in waiting {
             self.wait(Box::new(assignment));
         }

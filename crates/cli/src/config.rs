@@ -11,13 +11,13 @@ mod settings;
 mod tests;
 
 pub(crate) use edit::with_value;
-pub(crate) use settings::{SETTINGS, Setting, find};
+pub(crate) use settings::{SETTINGS, Setting, find, nearest};
 
 use crate::{
     failure::{Done, Failure},
     output::Format,
 };
-use domain::InstanceType;
+use domain::{InstanceType, spec::Mistake};
 use std::{
     collections::BTreeMap,
     fmt, fs, io,
@@ -93,14 +93,22 @@ pub(crate) fn load(home: Option<&Path>, flags: &Flags) -> Done<Config> {
         Err(error) => return Err(Failure::file(format!("cannot read the settings in `{}`", file.display()), &error)),
     };
     let raw = check::Raw { home, file: &file, text: &text, variable: &variable, flags };
-    check::check(&raw).map_err(|mistakes| {
-        let count = match mistakes.len() {
-            1 => "1 mistake".to_owned(),
-            n => format!("{n} mistakes"),
-        };
-        Failure::mistakes(format!("{count} in the settings"), &text, &mistakes)
-            .hint("`peregrine config show` lists every setting once they can be read")
-    })
+    check::check(&raw).map_err(|mistakes| told(&text, &mistakes))
+}
+
+/// Whether this text, as the settings file, could be read.
+pub(crate) fn check_text(home: &Path, text: &str) -> Done {
+    let file = home.join(FILE);
+    let raw = check::Raw { home: home.to_owned(), file: &file, text, variable: &|_| None, flags: &Flags::new() };
+    check::check(&raw).map(drop).map_err(|mistakes| told(text, &mistakes))
+}
+
+fn told(text: &str, mistakes: &[Mistake]) -> Failure {
+    let count = match mistakes.len() {
+        1 => "1 mistake".to_owned(),
+        n => format!("{n} mistakes"),
+    };
+    Failure::mistakes(format!("{count} in the settings"), text, mistakes)
 }
 
 /// `--home`, else `PEREGRINE_HOME`, else the platform's data folder for `peregrine`. Always absolute.

@@ -9,7 +9,7 @@ mod data;
 mod progress;
 mod snapshot;
 
-pub(crate) use blob::{Store, download};
+pub(crate) use blob::{Store, download, inside, segment};
 pub(crate) use code::upload_code;
 pub(crate) use data::upload_data;
 

@@ -1,1 +1,23 @@
-//! server
+//! HTTP: the resource tree, the agents' routes, blobs, health and metrics.
+//!
+//! Every request is asked who it is and whether it may before a handler sees it; the answer to "which route" and
+//! "who may" is the table in `api::routes`. Invariant: a handler does who, may they, do it, show it; it holds
+//! no SQL and starts no work.
+
+mod app;
+mod auth;
+mod canonical;
+pub mod clock;
+mod http;
+mod listen;
+mod metrics;
+mod problem;
+mod resolve;
+mod router;
+mod tls;
+
+pub use app::{App, Settings};
+pub use auth::{Caller, Role, make_token};
+pub use listen::{Listening, StartError, listen, serve};
+pub use problem::Problem;
+pub use tls::Certificates;

@@ -261,9 +261,10 @@ async fn keeper_gone<T>() -> Result<T, Halt> {
 }
 
 pub(super) async fn stop_reason(stopped: &mut Stopped) -> String {
-    match stopped.wait_for(Option::is_some).await {
-        Ok(reason) => reason.clone().unwrap_or_default(),
-        Err(_) => std::future::pending().await,
+    let reason = stopped.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+    match reason {
+        Some(reason) => reason,
+        None => std::future::pending().await,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::{
     cgroup::Cgroup,
     container,
     context::Context,
+    data::Eval,
     environment::{self, Ready},
 };
 use domain::{
@@ -136,35 +137,19 @@ async fn stage_data(
     to: &Path,
     logs: &Logs,
 ) -> Result<PathBuf, crate::data::Error> {
-    let secrets = &assignment.secrets;
+    let (secrets, holder) = (&assignment.secrets, assignment.attempt.as_str());
     match mode {
-        InputMode::Download => {
-            // A file keeps its name, so that scripts that look at the ending still work.
-            let target = match file_name(place) {
-                Some(name) => to.join(name),
-                None => to.to_owned(),
-            };
-            cx.data.copy(place, secrets, &target).await?;
-            Ok(target)
-        }
+        InputMode::Download => cx.data.copy(place, secrets, to).await,
         InputMode::EvalMount | InputMode::EvalDownload => {
-            let table = cx.data.view(place, secrets).await?;
-            let evaluated = cx.data.mltable(&table, to, mode == InputMode::EvalDownload, secrets).await?;
+            let table = cx.data.view(place, secrets, holder).await?;
+            let eval = Eval { copies: mode == InputMode::EvalDownload, secrets, holder };
+            let evaluated = cx.data.mltable(&table, to, &eval).await?;
             for notice in evaluated.notices {
                 logs.system("lifecycle.log", &notice);
             }
             Ok(evaluated.folder)
         }
-        InputMode::RoMount | InputMode::RwMount | InputMode::Direct => cx.data.view(place, secrets).await,
-    }
-}
-
-/// The name of the file a place is, where it is one.
-fn file_name(place: &Place) -> Option<String> {
-    match place {
-        Place::Folder { path } if path.is_file() => path.file_name().map(|name| name.to_string_lossy().into_owned()),
-        Place::Http { url } => url.split(['?', '#']).next()?.rsplit('/').next().filter(|n| n.contains('.')).map(str::to_owned),
-        _ => None,
+        InputMode::RoMount | InputMode::RwMount | InputMode::Direct => cx.data.view(place, secrets, holder).await,
     }
 }
 

@@ -37,8 +37,12 @@ fn locate(mounts: &str, places: &str, exists: impl Fn(&Path) -> bool) -> Option<
     }
     let top = mounts.lines().filter_map(Mount::parse).find(|m| m.kind == "cgroup2")?.at;
     let own = top.join(place_of(places, "").trim_start_matches('/'));
-    let candidates: Vec<PathBuf> =
-        own.ancestors().take_while(|path| path.starts_with(&top)).filter(|path| exists(path)).map(Path::to_owned).collect();
+    let candidates: Vec<PathBuf> = own
+        .ancestors()
+        .take_while(|path| path.starts_with(&top))
+        .filter(|path| exists(path))
+        .map(Path::to_owned)
+        .collect();
     (!candidates.is_empty()).then_some(Hierarchy::V2 { candidates })
 }
 
@@ -84,7 +88,8 @@ mod tests {
     #[test]
     fn version_2_offers_our_group_and_then_its_ancestors() {
         let found = locate(SYSTEMD, "0::/user.slice/app.slice/a.service\n", |path| !path.ends_with("user.slice"));
-        let candidates = ["/sys/fs/cgroup/user.slice/app.slice/a.service", "/sys/fs/cgroup/user.slice/app.slice", "/sys/fs/cgroup"];
+        let candidates =
+            ["/sys/fs/cgroup/user.slice/app.slice/a.service", "/sys/fs/cgroup/user.slice/app.slice", "/sys/fs/cgroup"];
         assert_eq!(found, Some(Hierarchy::V2 { candidates: candidates.map(PathBuf::from).to_vec() }));
     }
 

@@ -8,7 +8,6 @@ use std::{
 
 const MIB: u64 = 1 << 20;
 
-#[expect(clippy::print_stderr, reason = "a skipped test says so aloud")]
 fn group(name: &str, limits: Resources) -> Option<Cgroup> {
     match Cgroup::create(&format!("test-{name}-{}", std::process::id()), &limits) {
         Ok(group) => Some(group),
@@ -63,10 +62,16 @@ fn a_group_is_killed_whole_and_stays_until_then() {
 }
 
 #[test]
-fn a_group_survives_being_written_down() {
-    let group = Cgroup { version: 1, folders: vec!["/a".into()] };
-    let text = serde_json::to_string(&group).unwrap();
-    assert_eq!(serde_json::from_str::<Cgroup>(&text).unwrap(), group);
+fn a_group_is_found_again_by_name_and_dismissed_with_what_is_in_it() {
+    let Some(made) = group("find", Resources { cpu_milli: 1000, memory_bytes: 64 * MIB, gpus: 0 }) else { return };
+    let name = format!("test-find-{}", std::process::id());
+    assert_eq!(Cgroup::open(&name), Some(made.clone()));
+    let mut child = joined(&made, "echo up; exec sleep 600").stdout(Stdio::piped()).spawn().unwrap();
+    io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0; 3]).unwrap();
+    let reaper = std::thread::spawn(move || child.wait().unwrap());
+    Cgroup::dismiss(&name);
+    assert_eq!(reaper.join().unwrap().signal(), Some(9));
+    assert_eq!(Cgroup::open(&name), None);
 }
 
 #[test]

@@ -5,25 +5,11 @@
 
 use super::{Image, Kind};
 use domain::Resources;
+use rustix::process::{getgid, getuid};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
-
-/// A folder or file of the host that the container sees under the same or another path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount {
-    pub host: PathBuf,
-    pub inside: PathBuf,
-    pub read_only: bool,
-}
-
-impl Mount {
-    /// Seen under its own path, to be written to.
-    pub fn same(path: &Path) -> Mount {
-        Mount { host: path.to_owned(), inside: path.to_owned(), read_only: false }
-    }
-}
 
 /// What to run and with what.
 #[derive(Debug, Clone, Copy)]
@@ -31,43 +17,57 @@ pub struct Run<'a> {
     pub image: &'a Image,
     /// Program and arguments; takes the place of the image's entry point.
     pub argv: &'a [String],
-    pub mounts: &'a [Mount],
-    pub env: &'a BTreeMap<String, String>,
-    pub workdir: &'a Path,
+    /// Folders and files of the host, seen inside under their own path.
+    pub mounts: &'a [PathBuf],
+    pub variables: &'a BTreeMap<String, String>,
+    /// The folder to run in; usually one of the mounts.
+    pub folder: &'a Path,
     /// Indexes of the devices to hand in.
     pub gpus: &'a [u32],
     pub limits: Option<&'a Resources>,
     pub shm_bytes: Option<u64>,
-    pub extra_args: &'a [String],
+    /// Arguments of the user's own, such as `--ipc=host`.
+    pub extra: &'a [String],
     pub name: &'a str,
-    /// The numeric user and group to run as under docker, so that what it writes belongs to them.
-    pub user: (u32, u32),
 }
 
 /// Variables the client itself depends on: for these the value must be on the command line.
 const CLIENTS_OWN: [&str; 4] = ["PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR"];
 
-/// The client's command line. Start it with the variables of `env` set, except `PATH`, `HOME`, `TMPDIR` and
+/// The client's command line. Start it with `variables` set, except `PATH`, `HOME`, `TMPDIR` and
 /// `XDG_RUNTIME_DIR`: it takes all other values from its own environment. The container shares the host's network, so
 /// that addresses on loopback mean the same inside.
 pub fn wrap(run: &Run<'_>) -> Vec<String> {
+    wrap_as(run, (getuid().as_raw(), getgid().as_raw()))
+}
+
+pub(super) fn wrap_as(run: &Run<'_>, (user, group): (u32, u32)) -> Vec<String> {
     let mut line = vec![run.image.engine.program.display().to_string()];
     let mut add = |parts: &[&str]| line.extend(parts.iter().map(|part| (*part).to_owned()));
-    add(&["run", "--rm", "--init", "--network=host", "--name", run.name, "--workdir", &run.workdir.display().to_string()]);
-    if run.image.engine.kind == Kind::Docker && run.user.0 != 0 {
+    add(&[
+        "run",
+        "--rm",
+        "--init",
+        "--network=host",
+        "--name",
+        run.name,
+        "--workdir",
+        &run.folder.display().to_string(),
+    ]);
+    if run.image.engine.kind == Kind::Docker && user != 0 {
         // Rootless podman maps the container's root to this user; docker needs to be told.
-        add(&["--user", &format!("{}:{}", run.user.0, run.user.1)]);
+        add(&["--user", &format!("{user}:{group}")]);
     }
     for mount in run.mounts {
         add(&["--mount", &mount_option(mount)]);
     }
-    for (name, value) in run.env {
+    for (name, value) in run.variables {
         match CLIENTS_OWN.contains(&name.as_str()) {
             true => add(&["--env", &format!("{name}={value}")]),
             false => add(&["--env", name]),
         }
     }
-    for option in limits(run).iter().chain(&gpus(run)).chain(run.extra_args) {
+    for option in limits(run).iter().chain(&gpus(run)).chain(run.extra) {
         add(&[option]);
     }
     // Some images have an entry point that would swallow the command.
@@ -78,13 +78,12 @@ pub fn wrap(run: &Run<'_>) -> Vec<String> {
 }
 
 /// Fields are comma-separated values, in which a path with a comma or a quote has to be quoted.
-fn mount_option(mount: &Mount) -> String {
-    let field = |name: &str, path: &Path| {
+fn mount_option(path: &Path) -> String {
+    let field = |name: &str| {
         let text = format!("{name}={}", path.display());
         if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
     };
-    let read_only = if mount.read_only { ",readonly" } else { "" };
-    format!("type=bind,{},{}{read_only}", field("source", &mount.host), field("target", &mount.inside))
+    format!("type=bind,{},{}", field("source"), field("target"))
 }
 
 fn limits(run: &Run<'_>) -> Vec<String> {

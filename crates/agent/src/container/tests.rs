@@ -19,26 +19,25 @@ fn program(folder: &Path, name: &str, script: &str) -> PathBuf {
 fn line(kind: Kind) -> String {
     let image = Image { engine: Engine { kind, program: "/bin/e".into() }, reference: "i:1".into() };
     let env = BTreeMap::from([("PATH".to_owned(), "/bin".to_owned()), ("TOKEN".to_owned(), "secret".to_owned())]);
-    let mounts = [Mount::same(Path::new("/w")), Mount { host: "/a,b".into(), inside: "/d".into(), read_only: true }];
+    let mounts = [PathBuf::from("/w"), PathBuf::from("/a,b")];
     let run = Run {
         image: &image,
         argv: &["sh".to_owned(), "-c".to_owned(), "echo $HOME; x".to_owned()],
         mounts: &mounts,
-        env: &env,
-        workdir: Path::new("/w"),
+        variables: &env,
+        folder: Path::new("/w"),
         gpus: &[0, 2],
         limits: Some(&Resources { cpu_milli: 1500, memory_bytes: 1024, gpus: 2 }),
         shm_bytes: Some(64),
-        extra_args: &["--ipc=host".to_owned()],
+        extra: &["--ipc=host".to_owned()],
         name: "job-1",
-        user: (1000, 100),
     };
-    wrap(&run).join("|")
+    run::wrap_as(&run, (1000, 100)).join("|")
 }
 
 #[test]
 fn the_command_line_holds_everything_and_no_secret() {
-    let common = "--mount|type=bind,source=/w,target=/w|--mount|type=bind,\"source=/a,b\",target=/d,readonly|\
+    let common = "--mount|type=bind,source=/w,target=/w|--mount|type=bind,\"source=/a,b\",\"target=/a,b\"|\
                   --env|PATH=/bin|--env|TOKEN|--cpus=1.5|--memory=1024b|--shm-size=64b";
     let start = "/bin/e|run|--rm|--init|--network=host|--name|job-1|--workdir|/w";
     let end = "--ipc=host|--entrypoint|sh|i:1|-c|echo $HOME; x";
@@ -65,7 +64,10 @@ fn the_engine_of_this_machine_is_asked_once() {
 #[tokio::test]
 async fn an_image_is_pulled_only_where_it_is_missing() {
     let folder = tempfile::tempdir().unwrap();
-    let script = format!("echo \"$@\" >> {0}/calls; [ \"$1\" = pull ] && touch {0}/have; [ -e {0}/have ]", folder.path().display());
+    let script = format!(
+        "echo \"$@\" >> {0}/calls; [ \"$1\" = pull ] && touch {0}/have; [ -e {0}/have ]",
+        folder.path().display()
+    );
     let engine = Engine { kind: Kind::Podman, program: program(folder.path(), "podman", &script) };
     for _ in 0..2 {
         assert_eq!(pull(&engine, "a/b:1", &Quiet).await.unwrap().reference, "a/b:1");

@@ -6,14 +6,12 @@
 
 use super::{
     Error,
-    local::{disk, make_folder},
-    remote::Listing,
+    local::{disk, make_folder, partial_beside},
 };
 use crate::environment::lock::Lock;
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
 use std::{
     fs::{self, File},
-    future::Future,
     io,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard},
@@ -38,39 +36,32 @@ impl Cache {
         self.limit_bytes
     }
 
-    /// The entry for a listing, fetched first where it is missing.
-    pub(super) async fn view<F>(&self, key: &str, listing: &Listing, holder: &str, fetch: impl FnOnce(PathBuf) -> F) -> Result<PathBuf, Error>
-    where
-        F: Future<Output = Result<(), Error>>,
-    {
-        self.entry(key, holder, async |data| {
-            self.make_room(listing.bytes());
-            fetch(data).await
-        })
-        .await
-        .map(|data| listing.path_in(&data))
-    }
-
-    /// The `data` folder of the entry `key`, filled by `fill` where it is missing. Callers at once share one filling.
-    pub(super) async fn entry(&self, key: &str, holder: &str, fill: impl AsyncFnOnce(PathBuf) -> Result<(), Error>) -> Result<PathBuf, Error> {
+    /// The entry `key`, held by `holder`: there already, or for the caller to fill. Callers at once take turns, so all
+    /// but the first find it there.
+    pub(super) async fn claim(&self, key: &str, holder: &str) -> Result<Claim, Error> {
         let folder = self.root.join(key);
         if self.hold(&folder, holder)? {
-            return Ok(folder.join("data"));
+            return Ok(Claim::There(folder.join("data")));
         }
-        let failed = |error| disk(&folder, "written", error);
-        let lock = Lock::acquire(&folder.with_extension("lock"), || {}).await.map_err(failed)?;
+        let lock = Lock::acquire(&folder.with_extension("lock"), || {}).await;
+        let lock = lock.map_err(|error| disk(&folder, "written", error))?;
         if self.hold(&folder, holder)? {
             lock.forget();
-            return Ok(folder.join("data"));
+            return Ok(Claim::There(folder.join("data")));
         }
         let partial = Partial { folder: folder.with_extension("partial"), lock: Some(lock) };
         let _left_by_a_killed_agent = fs::remove_dir_all(&partial.folder);
         make_folder(&partial.folder.join("holds"))?;
-        fill(partial.folder.join("data")).await?;
-        add_hold(&partial.folder, holder).map_err(failed)?;
-        fs::write(partial.folder.join("ok"), size_of(&partial.folder.join("data")).to_string()).map_err(failed)?;
-        fs::rename(&partial.folder, &folder).map_err(failed)?;
-        Ok(folder.join("data"))
+        Ok(Claim::Missing(Filling { partial, folder, holder: holder.to_owned() }))
+    }
+
+    /// A folder of its own for something that has no key yet, removed when dropped.
+    pub(super) fn scratch(&self) -> Result<Partial, Error> {
+        let folder = partial_beside(&self.root.join("x")).with_extension("partial");
+        let lock =
+            Lock::try_acquire(&folder.with_extension("lock")).map_err(|error| disk(&folder, "written", error))?;
+        make_folder(&folder)?;
+        Ok(Partial { folder, lock })
     }
 
     pub(super) fn release(&self, whose: impl Fn(&str) -> bool) {
@@ -86,7 +77,11 @@ impl Cache {
     /// Removes what killed agents have left half-fetched.
     pub(super) fn sweep(&self) {
         let Ok(found) = self.root.read_dir() else { return };
-        for folder in found.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "partial")) {
+        for folder in found
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|end| end == "partial"))
+        {
             if let Ok(Some(lock)) = Lock::try_acquire(&folder.with_extension("lock")) {
                 drop(Partial { folder, lock: Some(lock) });
             }
@@ -135,6 +130,36 @@ impl Cache {
     }
 }
 
+/// What a caller finds under a key.
+pub(super) enum Claim {
+    /// The finished `data` folder.
+    There(PathBuf),
+    Missing(Filling),
+}
+
+/// An entry on its way; dropped before its end it leaves nothing.
+pub(super) struct Filling {
+    partial: Partial,
+    folder: PathBuf,
+    holder: String,
+}
+
+impl Filling {
+    /// The folder to make and fill.
+    pub(super) fn data(&self) -> PathBuf {
+        self.partial.folder.join("data")
+    }
+
+    /// Makes it an entry; gives its `data` folder.
+    pub(super) fn finish(self) -> Result<PathBuf, Error> {
+        let failed = |error| disk(&self.folder, "written", error);
+        add_hold(&self.partial.folder, &self.holder).map_err(failed)?;
+        fs::write(self.partial.folder.join("ok"), size_of(&self.data()).to_string()).map_err(failed)?;
+        fs::rename(&self.partial.folder, &self.folder).map_err(failed)?;
+        Ok(self.folder.join("data"))
+    }
+}
+
 struct CacheEntry {
     folder: PathBuf,
     bytes: u64,
@@ -158,9 +183,16 @@ impl CacheEntry {
 }
 
 /// A fetch on its way; what it leaves is removed unless it took its final name.
-struct Partial {
+#[derive(Debug)]
+pub(super) struct Partial {
     folder: PathBuf,
     lock: Option<Lock>,
+}
+
+impl Partial {
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
 }
 
 impl Drop for Partial {
@@ -189,15 +221,11 @@ mod tests {
     use super::*;
 
     async fn put(cache: &Cache, key: &str, holder: &str, bytes: usize) -> PathBuf {
-        cache
-            .entry(key, holder, async |data| {
-                cache.make_room(bytes as u64);
-                fs::create_dir_all(&data).unwrap();
-                fs::write(data.join("f"), vec![0; bytes]).unwrap();
-                Ok(())
-            })
-            .await
-            .unwrap()
+        let Claim::Missing(filling) = cache.claim(key, holder).await.unwrap() else { panic!("`{key}` is there") };
+        cache.make_room(bytes as u64);
+        fs::create_dir_all(filling.data()).unwrap();
+        fs::write(filling.data().join("f"), vec![0; bytes]).unwrap();
+        filling.finish().unwrap()
     }
 
     #[tokio::test]
@@ -220,11 +248,9 @@ mod tests {
     async fn a_failed_fetch_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::new(folder.path().to_owned(), 100);
-        let failing = async |data: PathBuf| {
-            fs::create_dir_all(&data).unwrap();
-            Err(Error::Absent { at: "x".to_owned() })
-        };
-        assert!(cache.entry("k", "h", failing).await.is_err());
+        let Claim::Missing(filling) = cache.claim("k", "h").await.unwrap() else { panic!("`k` is there") };
+        fs::create_dir_all(filling.data()).unwrap();
+        drop(filling);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 

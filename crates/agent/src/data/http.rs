@@ -3,7 +3,11 @@
 //! Invariant: a file is taken from the cache only if the server's own mark of its version is unchanged; a server
 //! without such marks is asked for the whole file each time.
 
-use super::{Data, Error, cache::Cache, local};
+use super::{
+    Data, Error,
+    cache::{Cache, Claim},
+    local,
+};
 use crate::environment::request::hex;
 use futures_util::TryStreamExt;
 use reqwest::{Client, Response, header};
@@ -25,16 +29,15 @@ impl Data {
         let client = self.client(url).await?;
         let name = name_of(url);
         let data = match version(client, url).await {
-            Some((version, bytes)) => {
-                let key = key(url, &version);
-                self.cache()
-                    .entry(&key, holder, async |data| {
-                        self.cache().make_room(bytes);
-                        local::make_folder(&data)?;
-                        fetch(client, url, &data.join(&name)).await.map(drop)
-                    })
-                    .await?
-            }
+            Some((version, bytes)) => match self.cache().claim(&key(url, &version), holder).await? {
+                Claim::There(data) => data,
+                Claim::Missing(filling) => {
+                    self.cache().make_room(bytes);
+                    local::make_folder(&filling.data())?;
+                    fetch(client, url, &filling.data().join(&name)).await?;
+                    filling.finish()?
+                }
+            },
             None => unversioned(client, url, &name, self.cache(), holder).await?,
         };
         Ok(data.join(name))
@@ -49,15 +52,16 @@ impl Data {
 
 /// The file is fetched first and named by what it holds.
 async fn unversioned(client: &Client, url: &str, name: &str, cache: &Cache, holder: &str) -> Result<PathBuf, Error> {
-    let mut sum = String::new();
-    let waiting = cache.entry(&key(url, "unversioned"), holder, async |data| {
-        local::make_folder(&data)?;
-        sum = fetch(client, url, &data.join(name)).await?;
-        Ok(())
-    });
-    let fetched = waiting.await?;
-    let found = if sum.is_empty() { fetched } else { cache.rename(&key(url, "unversioned"), &key(url, &sum), holder)? };
-    Ok(found)
+    let scratch = cache.scratch()?;
+    let sum = fetch(client, url, &scratch.folder().join(name)).await?;
+    match cache.claim(&key(url, &sum), holder).await? {
+        Claim::There(data) => Ok(data),
+        Claim::Missing(filling) => {
+            let data = filling.data();
+            std::fs::rename(scratch.folder(), &data).map_err(|error| local::disk(&data, "written", error))?;
+            filling.finish()
+        }
+    }
 }
 
 /// The server's mark and the size; `None` where it tells no mark or does not answer `HEAD`.
@@ -84,7 +88,8 @@ async fn fetch(client: &Client, url: &str, path: &Path) -> Result<String, Error>
 }
 
 async fn fetch_once(client: &Client, url: &str, path: &Path) -> Result<String, Error> {
-    let failed = |source: reqwest::Error| Error::Http { url: without_query(url).to_owned(), source: source.without_url() };
+    let failed =
+        |source: reqwest::Error| Error::Http { url: without_query(url).to_owned(), source: source.without_url() };
     let answer = client.get(url).send().await.map_err(failed)?;
     match answer.status().as_u16() {
         200 => {}

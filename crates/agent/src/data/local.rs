@@ -3,7 +3,7 @@
 //! Invariant: what is sent appears under its name only when it is whole and on the disk.
 
 use super::{
-    Error,
+    Error, Sent,
     tree::{Kind, Tree, below, walk},
 };
 use std::{
@@ -39,20 +39,25 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Puts a file at `to`, or a folder's contents below it.
-pub(super) fn send(from: &Path, to: &Path) -> Result<u64, Error> {
-    if fs::canonicalize(from).is_ok_and(|from| fs::canonicalize(to).is_ok_and(|to| from == to)) {
-        return Ok(walk(from)?.entries.iter().map(|entry| entry.bytes).sum());
-    }
+pub(super) fn send(from: &Path, to: &Path) -> Result<Sent, Error> {
     let tree = walk(from)?;
-    if from.is_file() {
-        let parent = to.parent().ok_or_else(|| Error::BadName { name: to.display().to_string() })?;
-        make_folder(parent)?;
-        let bytes = place(from, to, true)?;
-        sync_folder(parent)?;
-        return Ok(bytes);
-    }
-    make_folder(to)?;
-    send_tree(from, to, &tree)
+    let bytes = if fs::canonicalize(from).is_ok_and(|from| fs::canonicalize(to).is_ok_and(|to| from == to)) {
+        tree.entries.iter().map(|entry| entry.bytes).sum()
+    } else if from.is_file() {
+        send_file(from, to)?
+    } else {
+        make_folder(to)?;
+        send_tree(from, to, &tree)?
+    };
+    Ok(Sent { bytes, notices: tree.notices })
+}
+
+fn send_file(from: &Path, to: &Path) -> Result<u64, Error> {
+    let parent = to.parent().ok_or_else(|| Error::BadName { name: to.display().to_string() })?;
+    make_folder(parent)?;
+    let bytes = place(from, to, true)?;
+    sync_folder(parent)?;
+    Ok(bytes)
 }
 
 fn send_tree(from: &Path, to: &Path, tree: &Tree) -> Result<u64, Error> {

@@ -10,16 +10,17 @@ use super::{
 };
 use crate::environment::request::hex;
 use domain::Place;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{TryStreamExt, stream::FuturesUnordered};
 use object_store::{
-    GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder, buffered::BufWriter,
-    gcp::GoogleCloudStorageBuilder, path::Path as Key,
+    GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig, aws::AmazonS3Builder,
+    azure::MicrosoftAzureBuilder, buffered::BufWriter, gcp::GoogleCloudStorageBuilder, path::Path as Key,
 };
 use ring::digest;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 
@@ -127,15 +128,17 @@ impl Remote {
     }
 
     /// Fetches all that was listed into `folder`.
-    pub(super) async fn fetch(&self, listing: &Listing, folder: PathBuf) -> Result<(), Error> {
-        make_folder(&folder)?;
-        let files = listing.files.iter().map(|(name, meta)| Ok((below(&folder, name)?, meta)));
-        let files: Vec<(PathBuf, &ObjectMeta)> = files.collect::<Result<_, Error>>()?;
-        stream::iter(files.into_iter().map(|(to, meta)| self.fetch_file(meta, to)))
-            .buffer_unordered(FILES_AT_ONCE)
-            .try_collect::<Vec<()>>()
-            .await
-            .map(drop)
+    pub(super) async fn fetch(&self, listing: &Listing, folder: &Path) -> Result<(), Error> {
+        make_folder(folder)?;
+        let mut under_way = FuturesUnordered::new();
+        for (name, meta) in &listing.files {
+            if under_way.len() == FILES_AT_ONCE {
+                under_way.try_next().await?;
+            }
+            under_way.push(self.fetch_file(meta, below(folder, name)?));
+        }
+        while under_way.try_next().await?.is_some() {}
+        Ok(())
     }
 
     async fn fetch_file(&self, meta: &ObjectMeta, to: PathBuf) -> Result<(), Error> {
@@ -144,12 +147,15 @@ impl Remote {
         }
         let file = std::fs::File::create(&to).map_err(|error| disk(&to, "written", error))?;
         file.set_len(meta.size).map_err(|error| disk(&to, "written", error))?;
-        let starts = (0..meta.size).step_by(RANGE_BYTES as usize);
-        stream::iter(starts.map(|start| self.fetch_range(meta, start, &to)))
-            .buffer_unordered(RANGES_AT_ONCE)
-            .try_collect::<Vec<()>>()
-            .await
-            .map(drop)
+        let mut under_way = FuturesUnordered::new();
+        for start in (0..meta.size).step_by(RANGE_BYTES as usize) {
+            if under_way.len() == RANGES_AT_ONCE {
+                under_way.try_next().await?;
+            }
+            under_way.push(self.fetch_range(meta, start, &to));
+        }
+        while under_way.try_next().await?.is_some() {}
+        Ok(())
     }
 
     async fn fetch_range(&self, meta: &ObjectMeta, start: u64, to: &Path) -> Result<(), Error> {
@@ -157,8 +163,10 @@ impl Remote {
         let options = GetOptions::new().with_if_match(meta.e_tag.clone());
         let whole = start == 0 && end == meta.size;
         let options = if whole { options } else { options.with_range(Some(start..end)) };
-        let answer = self.store.get_opts(&meta.location, options).await.map_err(|source| self.failed("fetched", source))?;
-        let mut file = tokio::fs::File::options().write(true).open(to).await.map_err(|error| disk(to, "written", error))?;
+        let answer =
+            self.store.get_opts(&meta.location, options).await.map_err(|source| self.failed("fetched", source))?;
+        let mut file =
+            tokio::fs::File::options().write(true).open(to).await.map_err(|error| disk(to, "written", error))?;
         file.seek(std::io::SeekFrom::Start(start)).await.map_err(|error| disk(to, "written", error))?;
         let mut bytes = answer.into_stream();
         let mut got = 0;
@@ -179,14 +187,21 @@ impl Remote {
     /// Sends a folder's files below this place, or a single file to it; gives the bytes sent.
     pub(super) async fn send(&self, from: &Path, tree: &Tree) -> Result<u64, Error> {
         let single = from.is_file();
-        let mut files = Vec::new();
+        let mut bytes = 0;
+        let mut under_way = FuturesUnordered::new();
         for entry in tree.entries.iter().filter(|entry| entry.kind == Kind::File) {
-            let key = if single { self.key.clone() } else { self.key_below(&entry.name)? };
-            let path = if single { from.to_owned() } else { from.join(&entry.name) };
-            files.push((path, key));
+            if under_way.len() == FILES_AT_ONCE {
+                bytes += under_way.try_next().await?.unwrap_or(0);
+            }
+            under_way.push(match single {
+                true => self.send_file(from.to_owned(), self.key.clone()),
+                false => self.send_file(from.join(&entry.name), self.key_below(&entry.name)?),
+            });
         }
-        let sent = stream::iter(files.into_iter().map(|(path, key)| self.send_file(path, key))).buffer_unordered(FILES_AT_ONCE);
-        sent.try_fold(0, |sum, bytes| async move { Ok(sum + bytes) }).await
+        while let Some(sent) = under_way.try_next().await? {
+            bytes += sent;
+        }
+        Ok(bytes)
     }
 
     fn key_below(&self, name: &str) -> Result<Key, Error> {
@@ -200,7 +215,9 @@ impl Remote {
         let size = file.metadata().await.map_err(read)?.len();
         let part = PART_BYTES.max(size / MOST_PARTS) as usize;
         let mut writer = BufWriter::with_capacity(self.store.clone(), key, part).with_max_concurrency(RANGES_AT_ONCE);
-        let sent = |source: std::io::Error| self.failed("written", object_store::Error::Generic { store: "upload", source: source.into() });
+        let sent = |source: std::io::Error| {
+            self.failed("written", object_store::Error::Generic { store: "upload", source: source.into() })
+        };
         match tokio::io::copy(&mut file, &mut writer).await {
             Ok(bytes) => writer.shutdown().await.map(|()| bytes).map_err(sent),
             Err(error) => {
@@ -225,35 +242,39 @@ fn connect(
     authority: &str,
     settings: BTreeMap<String, String>,
 ) -> Option<Result<Arc<dyn ObjectStore>, object_store::Error>> {
-    let shared = |store: Result<_, object_store::Error>| store;
     Some(match scheme {
         "s3" | "s3a" => {
-            let mut builder = AmazonS3Builder::from_env().with_bucket_name(authority);
+            let mut builder = AmazonS3Builder::from_env().with_bucket_name(authority).with_retry(retry());
             for (name, value) in known(settings) {
                 builder = builder.with_config(name, value);
             }
-            shared(builder.build().map(|store| Arc::new(store) as _))
+            builder.build().map(|store| Arc::new(store) as _)
         }
         "gs" => {
-            let mut builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(authority);
+            let mut builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(authority).with_retry(retry());
             for (name, value) in known(settings) {
                 builder = builder.with_config(name, value);
             }
-            shared(builder.build().map(|store| Arc::new(store) as _))
+            builder.build().map(|store| Arc::new(store) as _)
         }
         "az" | "azure" | "adl" | "abfs" | "abfss" | "wasb" | "wasbs" => {
             let (container, account) = authority.split_once('@').unwrap_or((authority, ""));
-            let mut builder = MicrosoftAzureBuilder::from_env().with_container_name(container);
+            let mut builder = MicrosoftAzureBuilder::from_env().with_container_name(container).with_retry(retry());
             if let Some(account) = account.split('.').next().filter(|account| !account.is_empty()) {
                 builder = builder.with_account(account);
             }
             for (name, value) in known(settings) {
                 builder = builder.with_config(name, value);
             }
-            shared(builder.build().map(|store| Arc::new(store) as _))
+            builder.build().map(|store| Arc::new(store) as _)
         }
         _ => return None,
     })
+}
+
+/// A store that is down should be known as such within half a minute, not three.
+fn retry() -> RetryConfig {
+    RetryConfig { max_retries: 5, retry_timeout: Duration::from_secs(30), ..RetryConfig::default() }
 }
 
 fn known<K: std::str::FromStr>(settings: BTreeMap<String, String>) -> impl Iterator<Item = (K, String)> {

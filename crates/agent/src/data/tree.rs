@@ -4,6 +4,7 @@
 //! without `..`, and UTF-8, so that every store can hold them.
 
 use super::Error;
+use rustix::fs::Access;
 use std::{
     collections::HashSet,
     fs, io,
@@ -44,8 +45,8 @@ pub fn walk(root: &Path) -> Result<Tree, Error> {
     let meta = fs::metadata(&real).map_err(failed)?;
     let mut walk = Walk { root: real.clone(), ..Walk::default() };
     if meta.is_dir() {
-        walk.parents.insert((meta.dev(), meta.ino()));
-        walk.folder(&real, "")?;
+        walk.enter(&real, "", (meta.dev(), meta.ino()))?;
+        walk.go()?;
     } else {
         let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         walk.tree.entries.push(Entry { name: checked(&name)?, kind: Kind::File, bytes: meta.len() });
@@ -70,30 +71,53 @@ fn checked(name: &str) -> Result<String, Error> {
     }
 }
 
+/// Folders we are in, outermost first. A list instead of recursion: a program can nest deeper than a stack.
 #[derive(Default)]
 struct Walk {
     root: PathBuf,
     tree: Tree,
     unreadable: Vec<PathBuf>,
-    /// The folders we are in, by device and inode: meeting one again is a loop.
+    open: Vec<Open>,
+    /// The same folders by device and inode: meeting one again is a loop.
     parents: HashSet<(u64, u64)>,
 }
 
+struct Open {
+    id: (u64, u64),
+    /// What is left to look at, last first: path and name.
+    left: Vec<(PathBuf, String)>,
+}
+
 impl Walk {
-    fn folder(&mut self, folder: &Path, prefix: &str) -> Result<(), Error> {
+    fn go(&mut self) -> Result<(), Error> {
+        while let Some(folder) = self.open.last_mut() {
+            match folder.left.pop() {
+                Some((path, name)) => self.entry(&path, name)?,
+                None => {
+                    self.parents.remove(&folder.id);
+                    self.open.pop();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, folder: &Path, prefix: &str, id: (u64, u64)) -> Result<(), Error> {
         let listed = fs::read_dir(folder).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
         let Ok(mut entries) = listed else {
             self.unreadable.push(folder.to_owned());
             return Ok(());
         };
-        entries.sort_by_key(fs::DirEntry::file_name);
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.file_name()));
+        let mut left = Vec::with_capacity(entries.len());
         for entry in entries {
             let Ok(name) = entry.file_name().into_string() else {
                 return Err(Error::BadName { name: entry.file_name().to_string_lossy().into_owned() });
             };
-            let name = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
-            self.entry(&entry.path(), name)?;
+            left.push((entry.path(), if prefix.is_empty() { name } else { format!("{prefix}/{name}") }));
         }
+        self.parents.insert(id);
+        self.open.push(Open { id, left });
         Ok(())
     }
 
@@ -115,7 +139,7 @@ impl Walk {
             self.tree.notices.push(format!("left out `{name}`: not a file or folder"));
             return Ok(());
         }
-        if fs::File::open(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        if rustix::fs::access(path, Access::READ_OK).is_err() {
             self.unreadable.push(path.to_owned());
         }
         self.tree.entries.push(Entry { name, kind: Kind::File, bytes: meta.len() });
@@ -123,14 +147,12 @@ impl Walk {
     }
 
     fn subfolder(&mut self, path: &Path, name: String, id: (u64, u64)) -> Result<(), Error> {
-        if !self.parents.insert(id) {
+        if self.parents.contains(&id) {
             self.tree.notices.push(format!("left out `{name}`: its link leads back to a folder it is in"));
             return Ok(());
         }
         self.tree.entries.push(Entry { name: name.clone(), kind: Kind::Folder, bytes: 0 });
-        self.folder(path, &name)?;
-        self.parents.remove(&id);
-        Ok(())
+        self.enter(path, &name, id)
     }
 
     /// False for a link to nothing or to itself.
@@ -167,6 +189,14 @@ mod tests {
         assert_eq!(names(&tree), ["a:0", "a/b:0", "a/b/f:3", "a/link:0", "a/link/f:3"]);
         let about: Vec<&str> = tree.notices.iter().filter_map(|notice| notice.split('`').nth(1)).collect();
         assert_eq!(about, ["a/b/loop", "a/link/loop", "dangling", "self", "socket"]);
+    }
+
+    #[test]
+    fn a_very_deep_folder_is_walked() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep: PathBuf = std::iter::repeat_n("d", 1900).collect();
+        fs::create_dir_all(folder.path().join(&deep)).unwrap();
+        assert_eq!(walk(folder.path()).unwrap().entries.len(), 1900);
     }
 
     #[test]

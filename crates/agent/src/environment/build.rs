@@ -74,7 +74,11 @@ impl Environments {
         site.run(make).await?;
         let Some(requirements) = requirements else { return Ok(()) };
         let mut install = self.uv_command(uv, site).await?;
-        install.args(["pip", "install", "--python"]).arg(venv.join("bin/python")).arg("--requirement").arg(requirements);
+        install
+            .args(["pip", "install", "--python"])
+            .arg(venv.join("bin/python"))
+            .arg("--requirement")
+            .arg(requirements);
         if self.settings().await.no_index {
             install.arg("--no-index");
         }
@@ -128,7 +132,8 @@ impl Environments {
         if let Some(requirements) = site.requirements(&site.request.pip)? {
             site.run(pip_install(site, &prefix.join("bin/python"), &requirements)?).await?;
         }
-        let variables = ["CONDA_PREFIX", "CONDA_DEFAULT_ENV"].map(|name| (name.to_owned(), prefix.display().to_string()));
+        let variables =
+            ["CONDA_PREFIX", "CONDA_DEFAULT_ENV"].map(|name| (name.to_owned(), prefix.display().to_string()));
         Ok(Built { path_first: vec![prefix.join("bin")], variables: variables.into(), notices: Vec::new() })
     }
 }
@@ -157,13 +162,20 @@ impl Site<'_> {
     /// Away from the agent's own folder and virtual environment, and holding the lock.
     fn settle(&self, command: &mut Command) -> Result<(), Error> {
         let stdin = self.lock.as_stdin().map_err(|source| self.disk(source))?;
-        command.current_dir(self.folder).env_remove("VIRTUAL_ENV").env_remove("PYTHONPATH").env_remove("PYTHONHOME").stdin(stdin);
+        command
+            .current_dir(self.folder)
+            .env_remove("VIRTUAL_ENV")
+            .env_remove("PYTHONPATH")
+            .env_remove("PYTHONHOME")
+            .stdin(stdin);
         Ok(())
     }
 
     async fn run(&self, command: Command) -> Result<(), Error> {
         let label = &self.request.label;
-        process::run(command, self.log).await.map_err(|source| Error::Build { label: label.clone(), source })
+        process::run(command, self.log)
+            .await
+            .map_err(|source| Error::Build { label: label.clone(), source: Box::new(source) })
     }
 
     /// The lines as a file, if there are any.

@@ -35,7 +35,9 @@ impl Host {
     /// Every program that may be a Python 3, best known first. Not all of them need to work: version managers
     /// leave stand-ins on the path for versions that are not switched on.
     pub(crate) fn pythons(&self) -> Vec<PathBuf> {
-        let names = ["python3".to_owned(), "python".to_owned()].into_iter().chain((6..=20).rev().map(|n| format!("python3.{n}")));
+        let names = ["python3".to_owned(), "python".to_owned()]
+            .into_iter()
+            .chain((6..=20).rev().map(|n| format!("python3.{n}")));
         let on_path = names.filter_map(|name| self.which(&name));
         let children = self.python_roots.iter().filter_map(|root| root.read_dir().ok()).flatten().flatten();
         let installed = children.map(|child| child.path().join("bin/python3")).filter(|path| is_program(path));
@@ -45,7 +47,10 @@ impl Host {
 
 /// The first program of that name in `path`.
 pub(crate) fn which(path: &OsStr, name: &str) -> Option<PathBuf> {
-    env::split_paths(path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(|file| is_program(file))
+    env::split_paths(path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|file| is_program(file))
 }
 
 fn is_program(path: &Path) -> bool {

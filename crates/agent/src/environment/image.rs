@@ -22,7 +22,7 @@ impl Environments {
         context: Option<&Path>,
         log: &dyn Log,
     ) -> Result<Ready, Error> {
-        let failed = |source| Error::Image { label: plan.label.clone(), source };
+        let failed = |source| Error::Image { label: plan.label.clone(), source: Box::new(source) };
         let base = match (&plan.image, &plan.build, context) {
             (_, Some((_, dockerfile)), Some(context)) => container::build(&engine, context, dockerfile, log).await,
             (Some(image), ..) => container::pull(&engine, image, log).await,
@@ -47,7 +47,7 @@ impl Environments {
         fs::write(context.join("Dockerfile"), dockerfile(&base.reference, request)).map_err(disk)?;
         let built = container::build(&base.engine, &context, "Dockerfile", log).await;
         let _left_for_next_time = fs::remove_dir_all(&context);
-        built.map_err(|source| Error::Image { label: request.label.clone(), source })
+        built.map_err(|source| Error::Image { label: request.label.clone(), source: Box::new(source) })
     }
 }
 
@@ -75,7 +75,8 @@ mod tests {
 
     #[test]
     fn packages_go_on_top_of_the_image() {
-        let plan = EnvironmentPlan { pip: vec!["six".into()], python: Some("3.10".into()), ..EnvironmentPlan::default() };
+        let plan =
+            EnvironmentPlan { pip: vec!["six".into()], python: Some("3.10".into()), ..EnvironmentPlan::default() };
         let text = dockerfile("base:1", &Request::of(&plan, false).unwrap().unwrap());
         assert!(text.starts_with("FROM base:1\n") && text.contains("python=3.10 pip;"), "{text}");
         assert!(text.ends_with("ENV PATH=/opt/peregrine/bin:$PATH\n"), "{text}");

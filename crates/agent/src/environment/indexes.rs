@@ -34,7 +34,8 @@ pub(crate) fn for_uv(pip: &BTreeMap<String, String>, is_set: impl Fn(&str) -> bo
             variables.insert(name.to_owned(), value);
         }
     };
-    let words = |option: &str| pip.get(option).map(|value| value.split_whitespace().collect::<Vec<_>>()).unwrap_or_default();
+    let words =
+        |option: &str| pip.get(option).map(|value| value.split_whitespace().collect::<Vec<_>>()).unwrap_or_default();
     give("UV_DEFAULT_INDEX", &["UV_INDEX_URL"], pip.get("index-url").cloned().unwrap_or_default());
     give("UV_INDEX", &["UV_EXTRA_INDEX_URL"], words("extra-index-url").join(" "));
     if !words("extra-index-url").is_empty() {
@@ -102,8 +103,13 @@ mod tests {
 
     #[test]
     fn what_the_user_told_uv_stands() {
-        let told = for_uv(&read_pip_config(LISTING), |name| matches!(name, "UV_INDEX_URL" | "SSL_CERT_FILE" | "UV_INDEX"));
-        assert!(!told.contains_key("UV_DEFAULT_INDEX") && !told.contains_key("SSL_CERT_FILE") && !told.contains_key("UV_INDEX"));
+        let told =
+            for_uv(&read_pip_config(LISTING), |name| matches!(name, "UV_INDEX_URL" | "SSL_CERT_FILE" | "UV_INDEX"));
+        assert!(
+            !told.contains_key("UV_DEFAULT_INDEX")
+                && !told.contains_key("SSL_CERT_FILE")
+                && !told.contains_key("UV_INDEX")
+        );
     }
 
     #[test]

@@ -63,7 +63,10 @@ pub(crate) async fn choose(host: &Host, asked: Option<&str>, fetch: Fetch<'_>, l
     if let Some(found) = fetched(&wanted, fetch, log).await {
         return plain(found);
     }
-    instead(asked, own.or_else(|| newest(&all, &Versions::parse("3")?)).ok_or(Error::NoPython { asked: asked.to_owned() })?)
+    instead(
+        asked,
+        own.or_else(|| newest(&all, &Versions::parse("3")?)).ok_or(Error::NoPython { asked: asked.to_owned() })?,
+    )
 }
 
 fn plain(interpreter: Interpreter) -> Result<Choice, Error> {
@@ -112,7 +115,11 @@ async fn fetched(wanted: &Versions, fetch: Fetch<'_>, log: &dyn Log) -> Option<I
     let mut install = Command::new(uv);
     install.args(["python", "install", "--no-bin", "--no-progress", &spelled]);
     // A machine without a way out should notice at once.
-    install.env("UV_HTTP_RETRIES", "0").env("UV_PYTHON_INSTALL_DIR", fetch.to).env("NO_COLOR", "1").stdin(Stdio::null());
+    install
+        .env("UV_HTTP_RETRIES", "0")
+        .env("UV_PYTHON_INSTALL_DIR", fetch.to)
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null());
     if !matches!(tokio::time::timeout(FETCH_LIMIT, process::run(install, &Quiet)).await, Ok(Ok(()))) {
         log.line("none can be fetched");
         return None;

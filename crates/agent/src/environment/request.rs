@@ -83,7 +83,8 @@ impl Request {
     /// PyTorch is asked for without a word on which build.
     pub(crate) fn has_torch(&self) -> bool {
         let chosen = |line: &String| line.starts_with('-') && line.contains("pytorch");
-        let torch = |line: &String| TORCH.contains(&name_of(&normal(line))) && !line.contains('+') && !line.contains('@');
+        let torch =
+            |line: &String| TORCH.contains(&name_of(&normal(line))) && !line.contains('+') && !line.contains('@');
         self.pip.iter().any(torch) && !self.pip.iter().any(chosen)
     }
 }
@@ -112,7 +113,8 @@ fn normal(line: &str) -> String {
         Some((requirement, marker)) => (requirement, format!(";{}", marker.trim())),
         None => (line, String::new()),
     };
-    let end = requirement.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(requirement.len());
+    let end =
+        requirement.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(requirement.len());
     let name = requirement[..end].to_ascii_lowercase().replace(['_', '.'], "-");
     let rest: String = requirement[end..].split_whitespace().collect();
     format!("{name}{rest}{marker}")
@@ -135,7 +137,10 @@ mod tests {
     #[test]
     fn equal_requirements_share_a_key_however_they_are_spelled() {
         let key = |pip: &[&str]| request(Some("3.10"), pip, None, true).key();
-        assert_eq!(key(&["Scikit_Learn >= 1.0, < 2", "six"]), key(&["six", "# why", "", "scikit-learn>=1.0,<2 # pinned"]));
+        assert_eq!(
+            key(&["Scikit_Learn >= 1.0, < 2", "six"]),
+            key(&["six", "# why", "", "scikit-learn>=1.0,<2 # pinned"])
+        );
         assert_ne!(key(&["six"]), key(&["six==1.16"]));
         assert_ne!(key(&["six"]), request(Some("3.11"), &["six"], None, true).key());
         assert_eq!(key(&["six"]).len(), 64);

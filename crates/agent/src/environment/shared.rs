@@ -67,7 +67,13 @@ impl Environments {
         })
     }
 
-    async fn alone(&self, request: &Request, folder: &Path, wait: impl FnOnce(), log: &dyn Log) -> Result<Built, Error> {
+    async fn alone(
+        &self,
+        request: &Request,
+        folder: &Path,
+        wait: impl FnOnce(),
+        log: &dyn Log,
+    ) -> Result<Built, Error> {
         let disk = |source| Error::Disk { path: folder.to_owned(), source };
         let lock = Lock::acquire(&folder.with_extension("lock"), wait).await.map_err(disk)?;
         if let Some(built) = finished(folder) {

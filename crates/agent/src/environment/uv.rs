@@ -44,7 +44,8 @@ impl Environments {
     }
 
     async fn install_uv(&self, log: &dyn Log) -> Result<(), String> {
-        let lock = Lock::acquire(&self.tools().join("uv.lock"), || log.line("waiting for another build to install uv")).await;
+        let lock =
+            Lock::acquire(&self.tools().join("uv.lock"), || log.line("waiting for another build to install uv")).await;
         let lock = lock.map_err(|error| error.to_string())?;
         let done = self.tools().join("uv");
         if done.join("bin/uv").exists() {

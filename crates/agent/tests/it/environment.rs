@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 
 /// Remembers the lines and rings at each.
 #[derive(Default)]
-struct Heard {
+pub(crate) struct Heard {
     lines: Mutex<Vec<String>>,
     bell: Notify,
 }
@@ -109,7 +109,8 @@ async fn callers_at_once_share_one_build() {
     let (one, other) = (Environments::new(home.path()), Environments::new(home.path()));
     let logs: Vec<Heard> = (0..4).map(|_| Heard::default()).collect();
     let plan = pip(&["six"]);
-    let all = logs.iter().enumerate().map(|(i, log)| if i % 2 == 0 { &one } else { &other }.prepare(&plan, None, false, log));
+    let all =
+        logs.iter().enumerate().map(|(i, log)| if i % 2 == 0 { &one } else { &other }.prepare(&plan, None, false, log));
     let ready: Vec<Ready> = join_all(all).await.into_iter().map(Result::unwrap).collect();
     assert!(ready.windows(2).all(|pair| pair[0] == pair[1]));
     assert_eq!(logs.iter().map(|log| log.count("building")).sum::<usize>(), 1);
@@ -216,7 +217,11 @@ async fn conda_packages_without_conda_are_named() {
 async fn conda_packages_go_to_the_conda_there_is() {
     let home = home();
     let bin = home.path().join("bin");
-    program(&bin, "micromamba", "echo $@; [ \"$1 $3\" = 'create --prefix' ] && /bin/grep -q cudatoolkit $6 && /bin/mkdir -p $4/bin");
+    program(
+        &bin,
+        "micromamba",
+        "echo $@; [ \"$1 $3\" = 'create --prefix' ] && /bin/grep -q cudatoolkit $6 && /bin/mkdir -p $4/bin",
+    );
     let environments = Environments::with_host(home.path(), bin.into(), None);
     let ready = environments.prepare(&conda(WITH_CONDA), None, false, &Heard::default()).await.unwrap();
     assert!(ready.path_first[0].is_dir());
@@ -227,7 +232,8 @@ async fn conda_packages_go_to_the_conda_there_is() {
 async fn an_image_without_an_engine_runs_on_the_host_and_says_so() {
     let home = home();
     let environments = Environments::with_host(home.path(), std::env::var_os("PATH").unwrap(), None);
-    let prepare = async |plan: &EnvironmentPlan, required| environments.prepare(plan, None, required, &Heard::default()).await;
+    let prepare =
+        async |plan: &EnvironmentPlan, required| environments.prepare(plan, None, required, &Heard::default()).await;
 
     let ready = prepare(&image("ubuntu:24.04"), false).await.unwrap();
     assert_eq!((ready.isolation, ready.image), ("none", None));

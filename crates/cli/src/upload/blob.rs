@@ -52,7 +52,7 @@ impl Store {
 
     /// The address of a blob.
     pub(super) fn url(&self, name: &str) -> String {
-        let path: Vec<String> = name.split('/').map(|part| utf8_percent_encode(part, SEGMENT).to_string()).collect();
+        let path: Vec<String> = name.split('/').map(segment).collect();
         format!("{}/{}?{}", self.container, path.join("/"), self.signature)
     }
 
@@ -153,6 +153,11 @@ pub(crate) fn inside(folder: &Path, name: &str) -> Done<PathBuf> {
         true => Ok(folder.join(name)),
         false => Err(Failure::input(format!("refused to write `{name}`")).because("the name leads out of the folder")),
     }
+}
+
+/// One part of a path, fit to stand in an address.
+pub(crate) fn segment(part: &str) -> String {
+    utf8_percent_encode(part, SEGMENT).to_string()
 }
 
 async fn take(up: &Uploader<'_>, url: &str, to: &Path) -> Done {

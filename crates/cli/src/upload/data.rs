@@ -1,6 +1,6 @@
 //! Local data for jobs, data assets and models: sent to a datastore under the hash of its content.
 
-use super::{Uploader, blob::Store, code::folder_name, snapshot::walk};
+use super::{Uploader, blob::Store, code::folder_name, snapshot::{Snapshot, walk}};
 use crate::failure::{Doing, Done, Failure};
 use api::blob::{Item, content_hash};
 use std::path::Path;
@@ -8,7 +8,10 @@ use std::path::Path;
 /// Sends a file or folder to the default datastore, or the one named; answers its `azureml://` address.
 pub(crate) async fn upload_data(up: &Uploader<'_>, path: &Path, datastore: Option<&str>) -> Done<String> {
     let cannot = || format!("cannot upload `{}`", path.display());
-    let (items, prefix, tail) = list(path)?;
+    let (Snapshot { items, notices }, prefix, tail) = list(path)?;
+    for notice in notices {
+        up.output.note(&format!("notice: {notice}"));
+    }
     let hash = content_hash(&items).map_err(|error| Failure::file(cannot(), &error))?;
     let store = Store::open(up, datastore).await.doing(cannot)?;
     let prefix = format!("LocalUpload/{hash}{prefix}");
@@ -21,16 +24,16 @@ pub(crate) async fn upload_data(up: &Uploader<'_>, path: &Path, datastore: Optio
 }
 
 /// The files, the prefix below the hash, and the rest of the address.
-fn list(path: &Path) -> Done<(Vec<Item>, String, String)> {
+fn list(path: &Path) -> Done<(Snapshot, String, String)> {
     let unreadable = |error| Failure::file(format!("cannot read `{}`", path.display()), &error);
     let facts = path.metadata().map_err(unreadable)?;
     if facts.is_dir() {
         let name = folder_name(path);
         let tail = format!("{name}/");
-        return Ok((walk(path, true)?.items, format!("/{name}"), tail));
+        return Ok((walk(path, true)?, format!("/{name}"), tail));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     std::fs::File::open(path).map_err(unreadable)?;
     let item = Item { name: name.clone(), path: path.to_owned(), bytes: facts.len() };
-    Ok((vec![item], String::new(), name))
+    Ok((Snapshot { items: vec![item], notices: Vec::new() }, String::new(), name))
 }

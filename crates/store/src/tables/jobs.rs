@@ -214,6 +214,12 @@ impl Tx<'_> {
         self.fetch(&sql, &[])?.into_iter().map(|mut row| core_of(&mut row)).collect()
     }
 
+    /// Jobs an agent may not have heard of: placed, or asked to stop.
+    pub fn offered_jobs(&mut self) -> Result<Vec<Job>, Error> {
+        let sql = format!("select {CORE} from jobs where phase in ('placed', 'stopping') order by seq");
+        self.fetch(&sql, &[])?.into_iter().map(|mut row| core_of(&mut row)).collect()
+    }
+
     /// How many jobs of each priority are with an agent.
     pub fn handed(&mut self) -> Result<Vec<(i64, i64)>, Error> {
         let rows = self.fetch(

@@ -1,0 +1,125 @@
+//! What each command does. One file per noun; this one hands out the work.
+
+mod asset;
+mod change;
+mod compute;
+mod config;
+mod data;
+mod datastore;
+mod environment;
+mod job;
+mod model;
+mod server;
+mod workspace;
+
+use crate::{
+    args::{self, Noun},
+    config::Config,
+    doctor,
+    failure::{Done, Failure},
+    gen_docs, local,
+    output::Output,
+    roles,
+    upload::Uploader,
+};
+use api::{Client, arm::Scope};
+use clap::CommandFactory;
+use serde_json::json;
+use std::{future::Future, io::IsTerminal, process::ExitCode};
+
+/// What every command has at hand.
+pub(crate) struct Context {
+    pub(crate) config: Config,
+    pub(crate) output: Output,
+}
+
+/// A server to talk to, and as whom.
+pub(crate) struct Session<'a> {
+    pub(crate) client: Client,
+    pub(crate) scope: Scope,
+    pub(crate) context: &'a Context,
+}
+
+impl Context {
+    /// Finds the server, starting one on this machine where none runs.
+    pub(crate) async fn session(&self) -> Done<Session<'_>> {
+        let client = local::connect(&self.config, true).await?;
+        Ok(Session { client, scope: self.config.scope(), context: self })
+    }
+}
+
+impl<'a> Session<'a> {
+    /// `{workspace}/rest`.
+    pub(crate) fn path(&self, rest: &str) -> String {
+        format!("{}/{rest}", self.scope.path())
+    }
+
+    pub(crate) fn output(&self) -> &'a Output {
+        &self.context.output
+    }
+
+    pub(crate) fn uploader(&self) -> Uploader<'_> {
+        Uploader { client: &self.client, scope: &self.scope, output: self.output() }
+    }
+}
+
+/// Does what was asked.
+pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
+    match noun {
+        Noun::Job(verb) => wait(job::run(context, verb)),
+        Noun::Environment(verb) => wait(environment::run(context, verb)),
+        Noun::Data(verb) => wait(data::run(context, verb)),
+        Noun::Model(verb) => wait(model::run(context, verb)),
+        Noun::Datastore(verb) => wait(datastore::run(context, verb)),
+        Noun::Compute(verb) => wait(compute::run(context, verb)),
+        Noun::Workspace(verb) => wait(workspace::run(context, verb)),
+        Noun::Server(verb) => server::run(context, verb),
+        Noun::Config(verb) => config::run(context, verb),
+        Noun::Completion { shell } => completion(context, shell),
+        Noun::Version => {
+            let version = json!({"peregrine": env!("CARGO_PKG_VERSION"), "os": std::env::consts::OS, "arch": std::env::consts::ARCH});
+            context.output.show(&version)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Noun::Doctor => wait(doctor::run(context)),
+        Noun::Agent(args::machine::AgentVerb::Run) => Ok(roles::agent(&context.config.home)?),
+        Noun::Agent(args::machine::AgentVerb::Keep) => Ok(roles::keeper(&context.config.home)?),
+        Noun::Gen(args::machine::GenVerb::Docs { to }) => {
+            gen_docs::write(&to)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Runs to the end on this thread; a command line has no use for more.
+pub(crate) fn wait<T>(work: impl Future<Output = Done<T>>) -> Done<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(work);
+    // A read that nobody awaits any more must not hold up the exit.
+    runtime.shutdown_background();
+    result
+}
+
+/// Asks before something is lost; without a terminal, `--yes` is the only answer.
+pub(crate) fn confirm(context: &Context, question: &str, yes: bool) -> Done {
+    if yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::input(format!("{question} was not confirmed")).hint("add `--yes`"));
+    }
+    context.output.draw(&format!("{question}? [y/N] "));
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::input("nothing was changed")),
+    }
+}
+
+fn completion(context: &Context, shell: clap_complete::Shell) -> Done<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut args::Cli::command(), "peregrine", &mut script);
+    context.output.bytes(&script)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,208 @@
+//! What environments, data and models have in common: versions, lists, tags, archive marks, files to check.
+
+use super::{Context, Session, change};
+use crate::{
+    args::{
+        FileArgs,
+        asset::{Create, List, Show, Update, Which},
+    },
+    failure::{Doing, Done, Failure},
+    output::{Column, ago},
+    outside, spec_file,
+    spec_file::{Base, SpecFile},
+};
+use api::{ClientError, arm::assets::show};
+use domain::{
+    names::{AssetName, Version},
+    spec::{check::Spec, shape::Noun},
+};
+use serde_json::{Value, json};
+
+/// A kind of asset: its noun and its word in paths.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kind {
+    pub(super) noun: Noun,
+    pub(super) path: &'static str,
+}
+
+pub(super) const ENVIRONMENTS: Kind = Kind { noun: Noun::Environment, path: "environments" };
+pub(super) const DATA: Kind = Kind { noun: Noun::Data, path: "data" };
+pub(super) const MODELS: Kind = Kind { noun: Noun::Model, path: "models" };
+
+const NAMES: &[Column] = &[
+    Column::new("NAME", |item| text(item, "name")).whole(),
+    Column::new("LATEST", |item| text(item, "latest_version")),
+    Column::new("TYPE", |item| text(item, "type")),
+    Column::new("DESCRIPTION", |item| text(item, "description")),
+    Column::new("CREATED", |item| ago(&item["creation_context"]["created_at"], outside::now())),
+];
+const VERSIONS: &[Column] = &[
+    Column::new("NAME", |item| text(item, "name")).whole(),
+    Column::new("VERSION", |item| text(item, "version")).whole(),
+    Column::new("TYPE", |item| text(item, "type")),
+    Column::new("DESCRIPTION", |item| text(item, "description")),
+    Column::new("CREATED", |item| ago(&item["creation_context"]["created_at"], outside::now())),
+];
+
+/// The spec in the file, if one was named, and where its paths start.
+pub(super) fn from_file(kind: Kind, args: &FileArgs) -> Done<Option<(Spec, Base)>> {
+    match &args.file {
+        Some(file) => {
+            let SpecFile { spec, base } = spec_file::read(kind.noun, file, &args.set)?;
+            Ok(Some((spec, base)))
+        }
+        None if !args.set.is_empty() => Err(Failure::input("`--set` changes a file, and there is none").hint("name one with `-f`")),
+        None => Ok(None),
+    }
+}
+
+/// Overlays what every asset takes as flags.
+pub(super) fn overlay(
+    args: &Create,
+    name: &mut Option<String>,
+    version: &mut Option<String>,
+    description: &mut Option<String>,
+    tags: &mut domain::spec::Tags,
+) -> Done {
+    *name = args.name.clone().or(name.take());
+    *version = args.version.clone().or(version.take());
+    *description = args.description.clone().or(description.take());
+    tags.extend(change::tags(&args.tags)?);
+    Ok(())
+}
+
+/// The name, which must be there and valid.
+pub(super) fn named(kind: Kind, name: Option<&str>) -> Done<AssetName> {
+    match name {
+        Some(name) => AssetName::parse(name).map_err(|error| Failure::input(error.to_string())),
+        None => Err(Failure::input(format!("the {} has no name", kind.noun)).hint("set `name` in the file, or add `-n NAME`")),
+    }
+}
+
+/// Puts a version: the one named, or the next. An environment that is the same as the latest stays that one.
+pub(super) async fn put(session: &Session<'_>, kind: Kind, name: &AssetName, version: Option<&str>, properties: &Value) -> Done<Value> {
+    let body = json!({"properties": properties});
+    let at = |version: &str| session.path(&format!("{}/{name}/versions/{version}", kind.path));
+    if let Some(version) = version {
+        let version = Version::parse(version).map_err(|error| Failure::input(error.to_string()))?;
+        return Ok(session.client.put(&at(version.as_str()), &body).await?);
+    }
+    let container = session.client.find(&session.path(&format!("{}/{name}", kind.path))).await?;
+    let known = |key: &str| container.as_ref().and_then(|c| api::arm::text(&c["properties"], key));
+    if let Some(latest) = known("latestVersion").filter(|_| kind.path == ENVIRONMENTS.path) {
+        match session.client.put(&at(&latest), &body).await {
+            Err(ClientError::Refused { status: 409, .. }) => {}
+            answer => return Ok(answer?),
+        }
+    }
+    Ok(session.client.put(&at(&known("nextVersion").unwrap_or_else(|| "1".to_owned())), &body).await?)
+}
+
+/// Puts a version and prints it.
+pub(super) async fn create(context: &Context, kind: Kind, session: &Session<'_>, name: &AssetName, version: Option<&str>, properties: &Value) -> Done {
+    let made = put(session, kind, name, version, properties).await.doing(|| format!("cannot register {} `{name}`", kind.noun))?;
+    context.output.show(&show(kind.path, &made))
+}
+
+pub(super) async fn show_one(context: &Context, kind: Kind, args: &Show) -> Done {
+    no_registry(kind, args.registry.as_deref())?;
+    let session = context.session().await?;
+    context.output.show(&show(kind.path, &find(&session, kind, &args.which).await?))
+}
+
+pub(super) async fn list(context: &Context, kind: Kind, args: &List) -> Done {
+    no_registry(kind, args.registry.as_deref())?;
+    let session = context.session().await?;
+    let view = match (args.archived_only, args.include_archived) {
+        (true, _) => "ArchivedOnly",
+        (_, true) => "All",
+        _ => "ActiveOnly",
+    };
+    let (path, columns) = match &args.name {
+        Some(name) => (format!("{}/{}/versions", kind.path, named(kind, Some(name))?), VERSIONS),
+        None => (kind.path.to_owned(), NAMES),
+    };
+    let path = session.path(&format!("{path}?listViewType={view}&$top={}", args.max_results.min(1_000)));
+    let found = session.client.list(&path, args.max_results).await.doing(|| format!("cannot list {}", kind.path))?;
+    context.output.list(found.iter().map(|item| show(kind.path, item)).collect(), columns)
+}
+
+pub(super) async fn update(context: &Context, kind: Kind, args: &Update, allowed: &[change::Allowed]) -> Done {
+    let session = context.session().await?;
+    let mut asset = find(&session, kind, &args.which).await?;
+    change::apply(&mut asset["properties"], &args.change, allowed)?;
+    let changed = put_back(&session, kind, &args.which.name, &asset).await?;
+    context.output.show(&show(kind.path, &changed))
+}
+
+/// Marks one version, or every version where none is named.
+pub(super) async fn archive(context: &Context, kind: Kind, which: &Which, archived: bool) -> Done {
+    let session = context.session().await?;
+    let name = named(kind, Some(&which.name))?;
+    let mut all = match which.version.is_some() || which.label.is_some() {
+        true => vec![find(&session, kind, which).await?],
+        false => session.client.list(&session.path(&format!("{}/{name}/versions?listViewType=All", kind.path)), usize::MAX).await?,
+    };
+    if all.is_empty() {
+        return Err(unknown(&session, kind, which));
+    }
+    for asset in &mut all {
+        asset["properties"]["isArchived"] = json!(archived);
+        put_back(&session, kind, &which.name, asset).await?;
+    }
+    let word = if archived { "archived" } else { "restored" };
+    context.output.note(&format!("{word} {} of {} `{name}`", versions(all.len()), kind.noun));
+    Ok(())
+}
+
+/// A version that must exist; the latest where none is named.
+pub(super) async fn find(session: &Session<'_>, kind: Kind, which: &Which) -> Done<Value> {
+    let name = named(kind, Some(&which.name))?;
+    let container = session.path(&format!("{}/{name}", kind.path));
+    let version = match (&which.version, which.label.as_deref()) {
+        (Some(version), _) => Version::parse(version).map(String::from).map_err(|error| Failure::input(error.to_string()))?,
+        (None, None | Some("latest")) => match session.client.find(&container).await? {
+            Some(found) => api::arm::text(&found["properties"], "latestVersion").unwrap_or_else(|| "1".to_owned()),
+            None => return Err(unknown(session, kind, which)),
+        },
+        (None, Some(other)) => {
+            return Err(Failure::input(format!("`{other}` is not a label known here")).hint("use `--label latest`, or `-v VERSION`"));
+        }
+    };
+    let found = session.client.find(&format!("{container}/versions/{version}")).await?;
+    found.ok_or_else(|| unknown(session, kind, which))
+}
+
+async fn put_back(session: &Session<'_>, kind: Kind, name: &str, asset: &Value) -> Done<Value> {
+    let version = asset["name"].as_str().unwrap_or_default();
+    let path = session.path(&format!("{}/{name}/versions/{version}", kind.path));
+    let body = json!({"properties": asset["properties"]});
+    session.client.put(&path, &body).await.doing(|| format!("cannot change {} `{name}:{version}`", kind.noun))
+}
+
+fn unknown(session: &Session<'_>, kind: Kind, which: &Which) -> Failure {
+    let shown = match &which.version {
+        Some(version) => format!("{}:{version}", which.name),
+        None => which.name.clone(),
+    };
+    Failure::input(format!("there is no {} `{shown}`", kind.noun))
+        .because(format!("workspace `{}` has none of that name", session.scope.workspace))
+        .hint(format!("run `peregrine {} list`", kind.noun))
+}
+
+fn no_registry(kind: Kind, registry: Option<&str>) -> Done {
+    match registry {
+        None => Ok(()),
+        Some(registry) => Err(Failure::input(format!("registry `{registry}` has no {} here", kind.path))
+            .because("only the curated environments of registry `azureml` are shipped")
+            .hint("leave `--registry` out to see the workspace's own")),
+    }
+}
+
+fn versions(count: usize) -> String {
+    if count == 1 { "1 version".to_owned() } else { format!("{count} versions") }
+}
+
+fn text(item: &Value, key: &str) -> String {
+    api::arm::text(item, key).unwrap_or_default()
+}

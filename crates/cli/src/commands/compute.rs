@@ -1,0 +1,220 @@
+//! `peregrine compute …`.
+
+use super::{Context, Session, change, confirm};
+use crate::{
+    args::{
+        ValidateArgs,
+        place::{ComputeCreate, ComputeList, ComputeVerb, Delete, Name, Update},
+    },
+    failure::{Doing, Done, Failure},
+    output::Column,
+    spec_file,
+    spec_file::SpecFile,
+};
+use api::arm::datastore::{camel, snake};
+use domain::{
+    names::ComputeName,
+    sizes,
+    spec::{Compute, check, check::Spec, shape::Noun},
+};
+use serde_json::{Map, Value, json};
+use std::process::ExitCode;
+
+const KINDS: &[(&str, &str)] = &[
+    ("local", "Local"),
+    ("amlcompute", "AmlCompute"),
+    ("computeinstance", "ComputeInstance"),
+    ("kubernetes", "Kubernetes"),
+    ("virtualmachine", "VirtualMachine"),
+    ("synapsespark", "SynapseSpark"),
+    ("slurm", "Slurm"),
+    ("pool", "Pool"),
+];
+
+const COLUMNS: &[Column] = &[
+    Column::new("NAME", |item| text(item, "name")).whole(),
+    Column::new("TYPE", |item| text(item, "type")),
+    Column::new("STATE", |item| text(item, "provisioning_state")),
+    Column::new("DESCRIPTION", |item| text(item, "description")),
+];
+const NODES: &[Column] = &[
+    Column::new("NODE", |item| text(item, "node_id")).whole(),
+    Column::new("STATE", |item| text(item, "node_state")),
+    Column::new("ADDRESS", |item| text(item, "private_ip_address")),
+    Column::new("JOB", |item| text(item, "run_id")),
+];
+const SIZES: &[Column] = &[
+    Column::new("NAME", |item| text(item, "name")).whole(),
+    Column::new("CORES", |item| text(item, "cores")),
+    Column::new("MEMORY", |item| format!("{} GiB", text(item, "memory_gib"))),
+    Column::new("GPUS", |item| text(item, "gpus")),
+];
+
+pub(super) async fn run(context: &Context, verb: ComputeVerb) -> Done<ExitCode> {
+    match verb {
+        ComputeVerb::Create(args) | ComputeVerb::Attach(args) => create(context, &args).await?,
+        ComputeVerb::Show(args) => show_one(context, &args).await?,
+        ComputeVerb::List(args) => list(context, &args).await?,
+        ComputeVerb::Update(args) => update(context, &args).await?,
+        ComputeVerb::Delete(args) => delete(context, &args).await?,
+        ComputeVerb::ListNodes(args) => list_nodes(context, &args).await?,
+        ComputeVerb::ListSizes => list_sizes(context)?,
+        ComputeVerb::Validate(args) => validate(context, &args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn create(context: &Context, args: &ComputeCreate) -> Done {
+    let mut spec = match &args.common.file.file {
+        Some(file) => read(file, &args.common.file.set)?,
+        None => Compute::default(),
+    };
+    spec.name = args.common.name.clone().or(spec.name);
+    spec.kind = args.kind.as_ref().map_or(spec.kind, |kind| kind.to_lowercase());
+    let name = named(spec.name.as_deref())?;
+    let mistakes = check::compute(&spec);
+    if !mistakes.is_empty() || spec.kind.is_empty() {
+        return Err(spec_file::refuse("this is not a compute target", &mistakes).hint("describe it in a file and name that with `-f`"));
+    }
+    if spec.kind != "local" {
+        return Err(Failure::input(format!("cannot create compute target `{name}`"))
+            .because(format!("targets of type `{}` cannot run work yet; jobs run on this machine, target `local`", spec.kind))
+            .hint("leave `compute` out of your job files, or run with `--set compute=local`"));
+    }
+    let session = context.session().await?;
+    let made: Value = session.client.put(&at(&session, &name), &body(&spec)).await.doing(|| format!("cannot create compute target `{name}`"))?;
+    context.output.show(&view(&made))
+}
+
+async fn show_one(context: &Context, args: &Name) -> Done {
+    let session = context.session().await?;
+    context.output.show(&view(&fetch(&session, &named(Some(&args.name))?).await?))
+}
+
+async fn list(context: &Context, args: &ComputeList) -> Done {
+    let session = context.session().await?;
+    let found = session.client.list(&session.path("computes"), args.list.max_results).await.doing(|| "cannot list compute targets".to_owned())?;
+    let wanted = |item: &Value| args.kind.as_ref().is_none_or(|kind| text(item, "type").eq_ignore_ascii_case(kind));
+    context.output.list(found.iter().map(view).filter(wanted).collect(), COLUMNS)
+}
+
+async fn update(context: &Context, args: &Update) -> Done {
+    let name = named(Some(&args.name))?;
+    let session = context.session().await?;
+    let mut target = fetch(&session, &name).await?;
+    let mut open = json!({"tags": target["tags"], "description": target["properties"]["description"]});
+    change::apply(&mut open, &args.change, &[("description", "description")])?;
+    target["tags"] = open["tags"].take();
+    target["properties"]["description"] = open["description"].take();
+    let request = json!({"location": target["location"], "tags": target["tags"], "properties": target["properties"]});
+    let changed: Value = session.client.put(&at(&session, &name), &request).await.doing(|| format!("cannot change compute target `{name}`"))?;
+    context.output.show(&view(&changed))
+}
+
+async fn delete(context: &Context, args: &Delete) -> Done {
+    let name = named(Some(&args.name))?;
+    let session = context.session().await?;
+    fetch(&session, &name).await?;
+    confirm(context, &format!("removing compute target `{name}`"), args.yes)?;
+    session.client.delete(&at(&session, &name)).await.doing(|| format!("cannot remove compute target `{name}`"))?;
+    context.output.note(&format!("removed compute target `{name}`"));
+    Ok(())
+}
+
+async fn list_nodes(context: &Context, args: &Name) -> Done {
+    let name = named(Some(&args.name))?;
+    let session = context.session().await?;
+    fetch(&session, &name).await?;
+    let answer: Value =
+        session.client.post(&format!("{}/listNodes", at(&session, &name)), &json!({})).await.doing(|| format!("cannot list the nodes of `{name}`"))?;
+    let nodes = answer["nodes"].as_array().cloned().unwrap_or_default();
+    context.output.list(nodes.iter().map(|node| Value::Object(snaked(node))).collect(), NODES)
+}
+
+fn list_sizes(context: &Context) -> Done {
+    let one = |size: &sizes::Size| json!({"name": size.name, "cores": size.cores, "memory_gib": size.memory_gib, "gpus": size.gpus});
+    context.output.list(sizes::list().iter().map(one).collect(), SIZES)
+}
+
+fn validate(context: &Context, args: &ValidateArgs) -> Done {
+    read(&args.file, &args.set)?;
+    context.output.note(&format!("`{}` is a valid compute file", args.file.display()));
+    Ok(())
+}
+
+fn read(file: &std::path::Path, sets: &[String]) -> Done<Compute> {
+    match spec_file::read(Noun::Compute, file, sets)? {
+        SpecFile { spec: Spec::Compute(spec), .. } => Ok(spec),
+        _ => Err(Failure::input(format!("`{}` is not a compute file", file.display()))),
+    }
+}
+
+fn body(spec: &Compute) -> Value {
+    let wire = KINDS.iter().find(|(ours, _)| *ours == spec.kind).map_or(spec.kind.as_str(), |(_, wire)| wire);
+    let mut settings: Map<String, Value> = spec.settings.iter().map(|(key, value)| (camel(key), value.clone())).collect();
+    let location = settings.shift_remove("location");
+    json!({"location": location, "tags": spec.tags, "properties": {
+        "computeType": wire, "description": spec.description, "properties": settings,
+    }})
+}
+
+/// A target in the words of its YAML file, plus what the server knows about it.
+fn view(resource: &Value) -> Value {
+    let properties = &resource["properties"];
+    let wire = text(properties, "computeType");
+    let kind = KINDS.iter().find(|(_, known)| known.eq_ignore_ascii_case(&wire)).map_or(wire.as_str(), |(ours, _)| ours);
+    let mut out = Map::new();
+    out.insert("name".to_owned(), resource["name"].clone());
+    out.insert("type".to_owned(), json!(kind));
+    for (wire, ours) in [("provisioningState", "provisioning_state"), ("description", "description")] {
+        out.insert(ours.to_owned(), properties[wire].clone());
+    }
+    out.extend(snaked(&properties["properties"]));
+    out.insert("tags".to_owned(), resource.get("tags").filter(|tags| tags.is_object()).cloned().unwrap_or_else(|| json!({})));
+    out.insert("location".to_owned(), resource["location"].clone());
+    out.insert("id".to_owned(), resource["id"].clone());
+    out.retain(|_, value| !value.is_null());
+    Value::Object(out)
+}
+
+fn snaked(value: &Value) -> Map<String, Value> {
+    let entries = value.as_object().into_iter().flatten();
+    entries.filter(|(_, value)| !value.is_null()).map(|(key, value)| (snake(key), value.clone())).collect()
+}
+
+async fn fetch(session: &Session<'_>, name: &ComputeName) -> Done<Value> {
+    let found = session.client.find(&at(session, name)).await?;
+    found.ok_or_else(|| Failure::input(format!("there is no compute target `{name}`")).hint("run `peregrine compute list`"))
+}
+
+fn at(session: &Session<'_>, name: &ComputeName) -> String {
+    session.path(&format!("computes/{name}"))
+}
+
+fn named(name: Option<&str>) -> Done<ComputeName> {
+    match name {
+        Some(name) => ComputeName::parse(name).map_err(|error| Failure::input(error.to_string())),
+        None => Err(Failure::input("the compute target has no name").hint("set `name` in the file, or add `-n NAME`")),
+    }
+}
+
+fn text(item: &Value, key: &str) -> String {
+    api::arm::text(item, key).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_keeps_its_words_over_the_wire() {
+        let mut spec = Compute { kind: "local".into(), ..Compute::default() };
+        spec.settings.insert("isolation".into(), json!("required"));
+        spec.settings.insert("instance_types".into(), json!({"gpu": {"resources": {}}}));
+        let mut resource = body(&spec);
+        resource["name"] = json!("local");
+        let shown = view(&resource);
+        assert_eq!((&shown["type"], &shown["isolation"]), (&json!("local"), &json!("required")));
+        assert_eq!(shown["instance_types"], json!({"gpu": {"resources": {}}}));
+    }
+}

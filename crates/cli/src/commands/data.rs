@@ -1,0 +1,81 @@
+//! `peregrine data …`.
+
+use super::{
+    Context,
+    asset::{self, DATA},
+    job::check_kind,
+};
+use crate::{
+    args::{
+        ValidateArgs,
+        asset::{DataCreate, DataVerb},
+    },
+    failure::{Doing, Done},
+    spec_file,
+    spec_file::{Base, SpecFile},
+    upload::upload_data,
+};
+use api::arm::{assets::data_body, reference::is_remote};
+use domain::spec::{Data, DataType, check, check::Spec, shape::Noun};
+use std::process::ExitCode;
+
+pub(super) async fn run(context: &Context, verb: DataVerb) -> Done<ExitCode> {
+    match verb {
+        DataVerb::Create(args) => create(context, &args).await?,
+        DataVerb::Show(args) => asset::show_one(context, DATA, &args).await?,
+        DataVerb::List(args) => asset::list(context, DATA, &args).await?,
+        DataVerb::Update(args) => asset::update(context, DATA, &args, &[("description", "description")]).await?,
+        DataVerb::Archive(which) => asset::archive(context, DATA, &which, true).await?,
+        DataVerb::Restore(which) => asset::archive(context, DATA, &which, false).await?,
+        DataVerb::Validate(args) => validate(context, &args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn create(context: &Context, args: &DataCreate) -> Done {
+    let (mut spec, mut base) = match asset::from_file(DATA, &args.common.file)? {
+        Some((Spec::Data(spec), base)) => (spec, base),
+        _ => (Data::default(), Base::here()),
+    };
+    if let Some(path) = &args.path {
+        (spec.path, base) = (Some(path.clone()), Base::here());
+    }
+    spec.kind = match args.kind.as_deref() {
+        Some("uri_file") => DataType::UriFile,
+        Some("mltable") => DataType::MlTable,
+        Some(_) => DataType::UriFolder,
+        None => spec.kind,
+    };
+    spec.datastore = args.datastore.clone().or(spec.datastore);
+    asset::overlay(&args.common, &mut spec.name, &mut spec.version, &mut spec.description, &mut spec.tags)?;
+    let name = asset::named(DATA, spec.name.as_deref())?;
+    let mistakes = check::data(&spec);
+    let Some(path) = spec.path.clone().filter(|_| mistakes.is_empty()) else {
+        return Err(spec_file::refuse("this is not a data asset", &mistakes).hint("name the data with `--path`"));
+    };
+    check_files(&spec, &base)?;
+    let session = context.session().await?;
+    let uri = match is_remote(&path) {
+        true => path,
+        false => upload_data(&session.uploader(), &base.path(&path), spec.datastore.as_deref())
+            .await
+            .doing(|| format!("cannot register data `{name}`"))?,
+    };
+    asset::create(context, DATA, &session, &name, spec.version.as_deref(), &data_body(&spec, &uri)).await
+}
+
+fn validate(context: &Context, args: &ValidateArgs) -> Done {
+    let SpecFile { spec, base } = spec_file::read(Noun::Data, &args.file, &args.set)?;
+    if let (Spec::Data(spec), false) = (&spec, args.spec_only) {
+        check_files(spec, &base)?;
+    }
+    context.output.note(&format!("`{}` is a valid data file", args.file.display()));
+    Ok(())
+}
+
+fn check_files(spec: &Data, base: &Base) -> Done {
+    match spec.path.as_deref().filter(|path| !is_remote(path)) {
+        Some(path) => check_kind("path", spec.kind, &base.existing("path", path)?),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,158 @@
+//! `peregrine job …`.
+
+mod create;
+mod download;
+mod resolve;
+mod stream;
+mod view;
+mod why;
+
+pub(super) use create::submit_and_follow;
+pub(super) use resolve::check_kind;
+
+use super::{Context, Session, change};
+use crate::{
+    args::job::{Cancel, List, Name, ShowServices, Update, Verb},
+    failure::{Doing, Done, Failure},
+};
+use domain::JobName;
+use serde_json::{Value, json};
+use std::{process::ExitCode, time::Duration};
+
+pub(super) async fn run(context: &Context, verb: Verb) -> Done<ExitCode> {
+    match verb {
+        Verb::Create(args) => return create::create(context, &args).await,
+        Verb::Show(name) => show(context, &name).await?,
+        Verb::List(args) => list(context, &args).await?,
+        Verb::Stream(args) => {
+            let name = parse_name(&args.name)?;
+            let session = context.session().await?;
+            return match args.all {
+                true => stream::every_log(&session, &name).await,
+                false => stream::follow(session, &name).await,
+            };
+        }
+        Verb::Cancel(args) => cancel(context, &args).await?,
+        Verb::Download(args) => download::download(context, &args).await?,
+        Verb::Update(args) => update(context, &args).await?,
+        Verb::Archive(name) => set_archived(context, &name, true).await?,
+        Verb::Restore(name) => set_archived(context, &name, false).await?,
+        Verb::Validate(args) => create::validate(context, &args)?,
+        Verb::Why(name) => why::why(context, &name).await?,
+        Verb::ShowServices(args) => services(context, &args).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A job that must exist, as the server keeps it.
+async fn fetch(session: &Session<'_>, name: &JobName) -> Done<Value> {
+    let found = session.client.find(&session.path(&format!("jobs/{name}"))).await;
+    match found.doing(|| format!("cannot show job `{name}`"))? {
+        Some(job) => Ok(job),
+        None => Err(unknown(session, name)),
+    }
+}
+
+fn unknown(session: &Session<'_>, name: &JobName) -> Failure {
+    Failure::input(format!("there is no job `{name}`"))
+        .because(format!("workspace `{}` has none of that name", session.scope.workspace))
+        .hint("run `peregrine job list`, or name another workspace with `-w`")
+}
+
+fn parse_name(text: &str) -> Done<JobName> {
+    JobName::parse(text).map_err(|error| Failure::input(error.to_string()))
+}
+
+async fn show(context: &Context, args: &Name) -> Done {
+    let name = parse_name(&args.name)?;
+    let session = context.session().await?;
+    context.output.show(&view::show(&fetch(&session, &name).await?))
+}
+
+async fn list(context: &Context, args: &List) -> Done {
+    let session = context.session().await?;
+    let limit = if args.all_results { usize::MAX } else { args.max_results };
+    let view = match (args.archived_only, args.include_archived) {
+        (true, _) => "ArchivedOnly",
+        (_, true) => "All",
+        _ => "ActiveOnly",
+    };
+    let mut path = session.path(&format!("jobs?listViewType={view}&$top={}", limit.min(1_000)));
+    if let Some(tag) = &args.tag {
+        let tag = percent_encoding::utf8_percent_encode(tag, percent_encoding::NON_ALPHANUMERIC);
+        path.push_str(&format!("&tag={tag}"));
+    }
+    let jobs = session.client.list(&path, limit).await.doing(|| "cannot list jobs".to_owned())?;
+    context.output.list(jobs.iter().map(view::show).collect(), view::COLUMNS)?;
+    if jobs.is_empty() {
+        context.output.note("no jobs; submit one with `peregrine job create -f job.yml`");
+    } else if jobs.len() == limit && !args.all_results && context.output.stdout_is_terminal() {
+        context.output.note(&format!("hint: the newest {limit} are shown; `-r COUNT` or `--all-results` shows more"));
+    }
+    Ok(())
+}
+
+async fn cancel(context: &Context, args: &Cancel) -> Done {
+    let name = parse_name(&args.name)?;
+    let session = context.session().await?;
+    let job = fetch(&session, &name).await?;
+    if view::is_over(&job) {
+        context.output.note(&format!("job `{name}` is already {}", view::status(&job)));
+        return Ok(());
+    }
+    let path = session.path(&format!("jobs/{name}/cancel"));
+    let request = session.client.request(reqwest::Method::POST, &path).json(&json!({}));
+    session.client.send(request).await.doing(|| format!("cannot cancel job `{name}`"))?;
+    if args.no_wait {
+        context.output.note(&format!("asked job `{name}` to stop"));
+        return Ok(());
+    }
+    let ended = until_over(&session, &name).await?;
+    context.output.note(&format!("job `{name}` is {}", view::status(&ended)));
+    if context.output.format_was_chosen() { context.output.show(&view::show(&ended)) } else { Ok(()) }
+}
+
+/// Waits for the end of a job.
+async fn until_over(session: &Session<'_>, name: &JobName) -> Done<Value> {
+    loop {
+        let job = fetch(session, name).await?;
+        if view::is_over(&job) {
+            return Ok(job);
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+async fn update(context: &Context, args: &Update) -> Done {
+    let name = parse_name(&args.name)?;
+    let session = context.session().await?;
+    let mut job = fetch(&session, &name).await?;
+    change::apply(&mut job["properties"], &args.change, &[("display_name", "displayName"), ("description", "description")])?;
+    put_back(&session, &name, &job).await
+}
+
+async fn set_archived(context: &Context, args: &Name, archived: bool) -> Done {
+    let name = parse_name(&args.name)?;
+    let session = context.session().await?;
+    let mut job = fetch(&session, &name).await?;
+    job["properties"]["isArchived"] = json!(archived);
+    put_back(&session, &name, &job).await
+}
+
+async fn put_back(session: &Session<'_>, name: &JobName, job: &Value) -> Done {
+    let body = json!({"properties": job["properties"]});
+    let changed: Value =
+        session.client.put(&session.path(&format!("jobs/{name}")), &body).await.doing(|| format!("cannot change job `{name}`"))?;
+    session.output().show(&view::show(&changed))
+}
+
+async fn services(context: &Context, args: &ShowServices) -> Done {
+    let name = parse_name(&args.name)?;
+    let session = context.session().await?;
+    let job = fetch(&session, &name).await?;
+    let shown = view::services(&job["properties"]["services"]);
+    if shown.as_object().is_none_or(|services| services.is_empty()) {
+        context.output.note(&format!("job `{name}` has no services on node {}", args.node_index));
+    }
+    context.output.show(&shown)
+}

@@ -1,0 +1,72 @@
+//! Local things in a job file, made into references the server knows: code, environment, inputs.
+
+use crate::{
+    commands::{Session, environment},
+    failure::{Doing, Done, Failure},
+    spec_file::Base,
+    upload::{upload_code, upload_data},
+};
+use api::arm::reference::is_remote;
+use domain::spec::{CommandJob, DataType, EnvironmentRef, Input};
+use std::path::Path;
+
+/// Whether everything the file names on this machine is there and of the right kind. No network.
+pub(super) fn check_files(job: &CommandJob, base: &Base) -> Done {
+    if let Some(code) = job.code.as_deref().filter(|code| !is_remote(code)) {
+        base.existing("code", code)?;
+    }
+    if let Some(EnvironmentRef::Inline(environment)) = &job.environment {
+        environment::check_files(environment, base, "environment.")?;
+    }
+    for (name, input) in &job.inputs {
+        if let Input::Data(data) = input
+            && !is_remote(&data.path)
+        {
+            let key = format!("inputs.{name}.path");
+            check_kind(&key, data.kind, &base.existing(&key, &data.path)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Uploads what is local; afterwards the job holds references only.
+pub(super) async fn resolve(session: &Session<'_>, job: &mut CommandJob, base: &Base) -> Done {
+    let up = session.uploader();
+    if let Some(code) = job.code.clone().filter(|code| !is_remote(code)) {
+        job.code = Some(upload_code(&up, &base.path(&code)).await?);
+    }
+    if let Some(EnvironmentRef::Inline(inline)) = &job.environment {
+        let id = environment::put_anonymous(session, inline, base).await.doing(|| "cannot register the environment".to_owned())?;
+        job.environment = Some(EnvironmentRef::Named(id));
+    }
+    for (name, input) in &mut job.inputs {
+        if let Input::Data(data) = input
+            && !is_remote(&data.path)
+        {
+            let uploaded = upload_data(&up, &base.path(&data.path), None).await;
+            data.path = uploaded.doing(|| format!("cannot send input `{name}`"))?;
+        }
+    }
+    Ok(())
+}
+
+/// A file where a folder is meant, and the reverse, are told before anything is sent.
+pub(crate) fn check_kind(key: &str, kind: DataType, path: &Path) -> Done {
+    let is = if path.is_dir() { "a folder" } else { "a file" };
+    let wanted = match kind {
+        DataType::UriFile => "a file",
+        DataType::UriFolder | DataType::MlTable => "a folder",
+        DataType::MlflowModel | DataType::CustomModel | DataType::TritonModel => return Ok(()),
+    };
+    if is != wanted {
+        let fix = if is == "a file" { "uri_file" } else { "uri_folder" };
+        return Err(Failure::input(format!("`{key}` is of type `{}`, which must be {wanted}", kind.as_str()))
+            .because(format!("`{}` is {is}", path.display()))
+            .hint(format!("set `type: {fix}`, or name {wanted}")));
+    }
+    if kind == DataType::MlTable && !path.join("MLTable").is_file() {
+        return Err(Failure::input(format!("`{key}` is of type `mltable`, which must hold a file `MLTable`"))
+            .because(format!("there is none in `{}`", path.display())));
+    }
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! What every handler is given.
+
+use crate::{metrics::Metrics, problem::Problem};
+use api::arm::Scope;
+use domain::{InstanceType, Resources, Timestamp, report::NodeFacts, resources::DEFAULT_INSTANCE_TYPE};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+use store::{Store, WorkspaceRow, files::Files};
+
+/// How a server is set up.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub version: String,
+    pub subscription: String,
+    pub resource_group: String,
+    /// The workspace every server has.
+    pub workspace: String,
+    /// The operator's own instance types of the local target.
+    pub instance_types: Vec<InstanceType>,
+    /// Jobs whose environment names an image must run in a container.
+    pub isolation_required: bool,
+    /// How often a job is tried again when its node was lost.
+    pub max_retries: u32,
+    pub clock: fn() -> Timestamp,
+}
+
+/// Shared by all requests; cheap to clone.
+#[derive(Clone)]
+pub struct App(Arc<Inner>);
+
+pub struct Inner {
+    pub store: Store,
+    pub files: Files,
+    pub settings: Settings,
+    pub(crate) metrics: Metrics,
+    pub(crate) tokens: crate::auth::Tokens,
+    /// `https://host:port`, as clients reach this server.
+    pub(crate) url: String,
+    pub(crate) workspaces: Mutex<HashMap<String, Arc<WorkspaceRow>>>,
+    pub(crate) nodes: Mutex<HashMap<String, Seen>>,
+}
+
+/// What is remembered of a node between two writes of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) facts: NodeFacts,
+    pub(crate) written_at: Timestamp,
+    /// When all its attempts were last compared with what it holds.
+    pub(crate) compared_at: Timestamp,
+}
+
+impl std::ops::Deref for App {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl App {
+    pub(crate) fn new(store: Store, settings: Settings, tokens: crate::auth::Tokens, url: String) -> App {
+        let files = Files::under(store.home());
+        App(Arc::new(Inner {
+            files,
+            settings,
+            metrics: Metrics::default(),
+            tokens,
+            url,
+            workspaces: Mutex::default(),
+            nodes: Mutex::default(),
+            store,
+        }))
+    }
+
+    pub fn now(&self) -> Timestamp {
+        (self.settings.clock)()
+    }
+
+    /// The workspace of a request, or a 404 that names those that exist.
+    pub(crate) async fn workspace(&self, name: &str) -> Result<Arc<WorkspaceRow>, Problem> {
+        let known = self.workspaces.lock().expect("nothing panics while it holds the table").get(name).cloned();
+        if let Some(row) = known {
+            return Ok(row);
+        }
+        let wanted = name.to_owned();
+        let (found, names) = self
+            .store
+            .read(move |tx| {
+                let found = tx.workspace(&wanted)?;
+                let names = tx.workspaces()?.into_iter().map(|row| row.name).collect::<Vec<_>>();
+                Ok((found, names))
+            })
+            .await?;
+        let row = Arc::new(found.ok_or_else(|| Problem::missing("workspace", name, &names))?);
+        self.workspaces.lock().expect("nothing panics while it holds the table").insert(name.to_owned(), Arc::clone(&row));
+        Ok(row)
+    }
+
+    pub(crate) fn forget_workspaces(&self) {
+        self.workspaces.lock().expect("nothing panics while it holds the table").clear();
+    }
+
+    /// What this machine offers, once its agent has said so.
+    pub(crate) fn capacity(&self) -> Option<Resources> {
+        let nodes = self.nodes.lock().expect("nothing panics while it holds the table");
+        nodes.values().map(|seen| seen.facts.capacity).next()
+    }
+
+    /// The instance types of the local target: the operator's, then the built-in ones.
+    pub(crate) fn instance_types(&self) -> Vec<InstanceType> {
+        let mut all = self.settings.instance_types.clone();
+        let mut add = |name: &str, gpus: u32| {
+            if !all.iter().any(|known| known.name == name) {
+                let requests = Resources { cpu_milli: 1000, memory_bytes: 0, gpus };
+                all.push(InstanceType { name: name.to_owned(), requests, limits: None });
+            }
+        };
+        add(DEFAULT_INSTANCE_TYPE, 0);
+        for gpus in 1..=self.capacity().map_or(0, |capacity| capacity.gpus) {
+            add(&if gpus == 1 { "gpu".to_owned() } else { format!("gpu-{gpus}x") }, gpus);
+        }
+        all
+    }
+}
+
+pub(crate) fn scope(row: &WorkspaceRow) -> Scope {
+    Scope { subscription: row.subscription.clone(), group: row.resource_group.clone(), workspace: row.name.clone() }
+}

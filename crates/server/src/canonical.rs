@@ -1,0 +1,60 @@
+//! Resource paths in any case: clients spell `resourceGroups` in more than one way.
+
+use axum::http::{Uri, uri::PathAndQuery};
+
+/// Words of resource paths, as the route table spells them.
+const WORDS: &[&str] = &[
+    "subscriptions", "resourceGroups", "providers", "workspaces", "jobs", "computes", "datastores", "codes", "environments",
+    "data", "models", "components", "versions", "cancel", "why", "samples", "artifacts", "listNodes", "listSecrets", "startPendingUpload",
+];
+
+/// The same address with its words spelled as the table spells them; names are left alone.
+pub(crate) fn canonical(uri: &Uri) -> Option<Uri> {
+    let path = uri.path();
+    let is_resource = path.get(1..14).is_some_and(|head| head.eq_ignore_ascii_case("subscriptions"));
+    if !is_resource {
+        return None;
+    }
+    let mut out = String::with_capacity(path.len());
+    let mut changed = false;
+    let mut free = false;
+    for (at, part) in path.split('/').skip(1).enumerate() {
+        let word = match part {
+            _ if free => part,
+            part if part.eq_ignore_ascii_case(api::arm::PROVIDER) => api::arm::PROVIDER,
+            part if at % 2 == 0 => WORDS.iter().find(|word| word.eq_ignore_ascii_case(part)).unwrap_or(&part),
+            part => part,
+        };
+        changed |= word != part;
+        free |= at % 2 == 0 && word == "artifacts";
+        out.push('/');
+        out.push_str(word);
+    }
+    if out.len() > 1 && out.ends_with('/') && !free {
+        out.pop();
+        changed = true;
+    }
+    if !changed {
+        return None;
+    }
+    let target = uri.query().map_or_else(|| out.clone(), |query| format!("{out}?{query}"));
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_respelled_and_names_are_not() {
+        let shown = |path: &str| canonical(&path.parse().unwrap()).map(|uri| uri.to_string());
+        let spelled = "/SUBSCRIPTIONS/Jobs/resourcegroups/VERSIONS/providers/microsoft.machinelearningservices/Workspaces/DATA/JOBS/Models?a=B";
+        let expect = "/subscriptions/Jobs/resourceGroups/VERSIONS/providers/Microsoft.MachineLearningServices/workspaces/DATA/jobs/Models?a=B";
+        assert_eq!(shown(spelled).as_deref(), Some(expect));
+        assert_eq!(shown("/healthz"), None);
+        let file = "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w/jobs/j/artifacts/Data/MODELS";
+        assert_eq!(shown(file), None);
+    }
+}

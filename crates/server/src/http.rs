@@ -1,0 +1,63 @@
+//! One file a noun; each handler in four steps: who, may they, do it, show it.
+
+pub(crate) mod agents;
+pub(crate) mod artifacts;
+pub(crate) mod assets;
+pub(crate) mod blobs;
+pub(crate) mod computes;
+pub(crate) mod datastores;
+pub(crate) mod jobs;
+pub(crate) mod meta;
+pub(crate) mod views;
+pub(crate) mod workspaces;
+
+use axum::{
+    extract::{FromRequest, Request},
+    response::{IntoResponse, Response},
+};
+use crate::problem::Problem;
+use serde::Deserialize;
+use std::collections::HashMap;
+
+/// The names in a path.
+#[derive(Debug, Deserialize)]
+pub(crate) struct At {
+    pub(crate) workspace: String,
+    #[serde(default)]
+    pub(crate) kind: String,
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) version: String,
+    #[serde(default)]
+    pub(crate) path: String,
+}
+
+/// Query parameters, however spelled.
+pub(crate) type Asked = axum::extract::Query<HashMap<String, String>>;
+
+/// `listViewType` as an archive filter.
+pub(crate) fn archived(asked: &HashMap<String, String>) -> Option<bool> {
+    match asked.get("listViewType").map(String::as_str) {
+        Some("All") => None,
+        Some("ArchivedOnly") => Some(true),
+        _ => Some(false),
+    }
+}
+
+/// A JSON body; a broken one is told in the envelope every other error has.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T: serde::de::DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
+        let bytes = axum::body::Bytes::from_request(request, state).await.map_err(|rejected| {
+            let status = rejected.status();
+            Problem::new(status, "BadBody", format!("the body cannot be read: {}", rejected.body_text())).into_response()
+        })?;
+        serde_json::from_slice(&bytes)
+            .map(Body)
+            .map_err(|error| Problem::bad(format!("the body is not the JSON that is wanted here: {error}")).into_response())
+    }
+}

@@ -1,0 +1,96 @@
+//! Logs and captured files of a job, by byte offset: what makes a stream resumable.
+
+use super::{Asked, At, jobs};
+use crate::{app::App, problem::Problem};
+use axum::{
+    Json,
+    extract::{Path, Query, State},
+    http::{HeaderMap, HeaderValue},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+use std::{path::PathBuf, time::Duration};
+use store::{Bell, JobRow};
+use tokio::{
+    io::{AsyncReadExt, AsyncSeekExt},
+    time::Instant,
+};
+
+/// The largest piece of one answer.
+const PIECE: u64 = 1 << 20;
+/// How often a growing file is looked at while someone waits for more of it.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+pub(crate) async fn list(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
+    let (workspace, row) = jobs::find(&app, &at).await?;
+    let prefix = format!("ExperimentRun/dcid.{}/", row.job.name);
+    let files = app.files.clone();
+    let wanted = prefix.clone();
+    let found = tokio::task::spawn_blocking(move || {
+        files.list(&workspace.name, store::files::ARTIFACT_CONTAINER, &wanted, "", usize::MAX)
+    });
+    let found = found.await.map_err(|_| store::Error::Closed)??;
+    let files: Vec<Value> =
+        found.iter().map(|f| json!({"path": f.path.trim_start_matches(&prefix), "size": f.bytes, "modifiedAt": f.modified.iso()})).collect();
+    Ok(Json(json!({"value": files})))
+}
+
+/// A piece of a file from `offset`. With `wait` seconds, an answer with nothing new is held back until there is
+/// something: more bytes, another phase, the end.
+pub(crate) async fn read(State(app): State<App>, Path(at): Path<At>, Query(asked): Asked) -> Result<Response, Problem> {
+    let number = |key: &str| asked.get(key).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let (offset, wait) = (number("offset"), Duration::from_secs(number("wait").min(60)));
+    let (workspace, mut row) = jobs::find(&app, &at).await?;
+    let inside = format!("ExperimentRun/dcid.{}/{}", row.job.name, at.path);
+    let path = app.files.blob(&workspace.name, store::files::ARTIFACT_CONTAINER, &inside)?;
+    let deadline = Instant::now() + wait;
+    let (phase, note) = (row.job.state.name(), row.note.clone());
+    let mut bell = app.store.changed(Bell::Jobs);
+    loop {
+        let ended = row.job.state.is_ended();
+        let piece = piece(&path, offset).await?;
+        let news = row.job.state.name() != phase || row.note != note;
+        match piece {
+            Some(bytes) if !bytes.is_empty() => return Ok(answer(&row, offset, bytes, false)),
+            None if wait.is_zero() => return Err(Problem::not_found("file", &format!("{}/{}", at.name, at.path))),
+            _ if ended || news || Instant::now() >= deadline => return Ok(answer(&row, offset, Vec::new(), ended)),
+            _ => {}
+        }
+        let changed = async {
+            // The bell rings for every job; a short pause keeps a busy server from rereading this one each time.
+            let _ = bell.changed().await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        tokio::select! { () = changed => {}, () = tokio::time::sleep(LOOK_EVERY) => {} }
+        row = jobs::find(&app, &at).await?.1;
+    }
+}
+
+/// Bytes from an offset, at most one piece; `None` while the file is not there.
+async fn piece(path: &PathBuf, offset: u64) -> Result<Option<Vec<u8>>, Problem> {
+    let mut file = match tokio::fs::File::open(path).await {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if !file.metadata().await?.is_file() {
+        return Ok(None);
+    }
+    file.seek(std::io::SeekFrom::Start(offset)).await?;
+    let mut bytes = Vec::new();
+    file.take(PIECE).read_to_end(&mut bytes).await?;
+    Ok(Some(bytes))
+}
+
+fn answer(row: &JobRow, offset: u64, bytes: Vec<u8>, over: bool) -> Response {
+    let mut headers = HeaderMap::new();
+    let next = offset + bytes.len() as u64;
+    headers.insert("x-peregrine-next", HeaderValue::from(next));
+    headers.insert("x-peregrine-status", HeaderValue::from_static(row.job.state.status()));
+    headers.insert("x-peregrine-phase", HeaderValue::from_static(row.job.state.name()));
+    headers.insert("x-peregrine-over", HeaderValue::from_static(if over { "true" } else { "false" }));
+    let note = percent_encoding::utf8_percent_encode(&row.note, percent_encoding::NON_ALPHANUMERIC).to_string();
+    headers.insert("x-peregrine-note", HeaderValue::try_from(note).expect("percent-encoded text is a header value"));
+    headers.insert("content-type", HeaderValue::from_static("application/octet-stream"));
+    (headers, bytes).into_response()
+}

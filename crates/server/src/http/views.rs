@@ -1,0 +1,105 @@
+//! Rows as resources.
+
+use api::arm::{PROVIDER, Scope, system_data};
+use domain::{JobState, Outcome};
+use serde_json::{Map, Value, json};
+use store::{AssetRow, JobRow};
+
+/// A job: the body its client sent, with what the server knows added.
+pub(crate) fn job(scope: &Scope, row: &JobRow, url: &str) -> Value {
+    let mut properties: Map<String, Value> = serde_json::from_str(&row.body).unwrap_or_default();
+    let id = format!("{}/jobs/{}", scope.path(), row.job.name);
+    properties.insert("status".into(), json!(row.job.state.status()));
+    properties.insert("isArchived".into(), json!(row.archived));
+    for key in ["tags", "properties"] {
+        if !properties.get(key).is_some_and(Value::is_object) {
+            properties.insert(key.into(), json!({}));
+        }
+    }
+    if properties.get("displayName").is_none_or(Value::is_null) {
+        properties.insert("displayName".into(), json!(row.job.name));
+    }
+    let services = properties.entry("services").or_insert_with(|| json!({}));
+    if !services.is_object() {
+        *services = json!({});
+    }
+    services["Studio"] = json!({
+        "jobServiceType": "Studio", "endpoint": format!("{url}{id}"), "port": null, "status": null,
+        "errorMessage": null, "properties": null, "nodes": null,
+    });
+    properties.insert("peregrine".into(), details(row));
+    json!({
+        "id": id, "name": row.job.name, "type": format!("{PROVIDER}/workspaces/jobs"),
+        "systemData": system_data(row.job.created_at, &row.created_by, row.changed_at),
+        "properties": properties,
+    })
+}
+
+/// What Azure's body has no word for.
+fn details(row: &JobRow) -> Value {
+    let state = &row.job.state;
+    let attempt = row.job.attempts.saturating_sub(1);
+    let prefix = if attempt == 0 { String::new() } else { format!("retry-{attempt:03}/") };
+    let mut out = json!({
+        "phase": state.name(), "note": row.note, "target": row.target, "attempt": attempt, "attempts": row.job.attempts,
+        "logs": format!("{prefix}user_logs"), "isolation": row.isolation,
+    });
+    match state {
+        JobState::Running { since, .. } | JobState::Finalizing { since, .. } => out["startedAt"] = json!(since.iso()),
+        JobState::Ended { outcome, at, started_at } => {
+            out["startedAt"] = json!(started_at.map(|at| at.iso()));
+            out["endedAt"] = json!(at.iso());
+            match outcome {
+                Outcome::Failed(failure) => out["failure"] = json!(failure),
+                Outcome::Canceled { reason } => out["reason"] = json!(reason),
+                Outcome::Completed => {}
+            }
+        }
+        _ => {}
+    }
+    out
+}
+
+pub(crate) fn asset(scope: &Scope, row: &AssetRow) -> Value {
+    let mut properties: Map<String, Value> = serde_json::from_str(&row.body).unwrap_or_default();
+    properties.insert("isArchived".into(), json!(row.archived));
+    properties.insert("provisioningState".into(), json!("Succeeded"));
+    match row.key.kind.as_str() {
+        "environments" => {
+            properties.insert("environmentType".into(), json!("UserCreated"));
+            properties.entry("osType").or_insert_with(|| json!("Linux"));
+        }
+        "models" => {
+            // Clients look into it without asking whether it is there.
+            properties.entry("flavors").or_insert_with(|| json!({}));
+        }
+        _ => {}
+    }
+    json!({
+        "id": scope.asset(&row.key.kind, &row.key.name, &row.key.version), "name": row.key.version,
+        "type": format!("{PROVIDER}/workspaces/{}/versions", row.key.kind),
+        "systemData": system_data(row.created_at, &row.created_by, row.changed_at),
+        "properties": properties,
+    })
+}
+
+/// One name of a kind of asset, with its latest and next version.
+pub(crate) fn container(scope: &Scope, latest: &AssetRow, next: i64) -> Value {
+    let body: Value = serde_json::from_str(&latest.body).unwrap_or_default();
+    let kind = &latest.key.kind;
+    json!({
+        "id": format!("{}/{kind}/{}", scope.path(), latest.key.name), "name": latest.key.name,
+        "type": format!("{PROVIDER}/workspaces/{kind}"),
+        "systemData": system_data(latest.created_at, &latest.created_by, latest.changed_at),
+        "properties": {
+            "latestVersion": latest.key.version, "nextVersion": next.to_string(), "isArchived": latest.archived,
+            "description": body.get("description"), "tags": body.get("tags"), "properties": body.get("properties"),
+            "dataType": body.get("dataType"), "modelType": body.get("modelType"),
+        },
+    })
+}
+
+/// A list, with the address of its next page.
+pub(crate) fn page(items: Vec<Value>, next: Option<String>) -> Value {
+    json!({"value": items, "nextLink": next})
+}

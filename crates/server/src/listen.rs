@@ -1,0 +1,141 @@
+//! Listening: https always, plain http beside it where asked, both on the same router.
+//!
+//! A connection that fails or misbehaves ends alone. On shutdown the doors close first, then requests in
+//! flight get a moment to finish.
+
+use crate::{
+    app::{App, Settings},
+    auth::Tokens,
+    canonical::canonical,
+    router::router,
+    tls::{Certificates, TlsError},
+};
+use axum::{Router, body::Body, extract::Request};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+};
+use std::{convert::Infallible, io, net::SocketAddr, path::Path, time::Duration};
+use store::Store;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+    sync::watch,
+    task::JoinSet,
+};
+use tokio_rustls::TlsAcceptor;
+use tower_service::Service;
+
+/// Sockets that are bound, and the address clients use.
+pub struct Listening {
+    https: TcpListener,
+    http: Option<TcpListener>,
+    acceptor: TlsAcceptor,
+    pub url: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("cannot listen on {0}")]
+    Listen(SocketAddr, #[source] io::Error),
+    #[error("cannot use the certificate")]
+    Tls(#[from] TlsError),
+    #[error("cannot make the keys of this home")]
+    Keys(#[source] io::Error),
+    #[error("cannot set up the workspace")]
+    Store(#[from] store::Error),
+}
+
+/// Binds the sockets. With `any_port`, a taken port is replaced by a free one.
+pub async fn listen(
+    address: SocketAddr,
+    any_port: bool,
+    http: Option<SocketAddr>,
+    certificates: &Certificates,
+) -> Result<Listening, StartError> {
+    let bind = async |address: SocketAddr| TcpListener::bind(address).await.map_err(|error| StartError::Listen(address, error));
+    let https = match bind(address).await {
+        Err(StartError::Listen(_, error)) if any_port && error.kind() == io::ErrorKind::AddrInUse => {
+            bind(SocketAddr::new(address.ip(), 0)).await?
+        }
+        other => other?,
+    };
+    let http = match http {
+        Some(address) => Some(bind(address).await?),
+        None => None,
+    };
+    let bound = https.local_addr().map_err(|error| StartError::Listen(address, error))?;
+    let host = if bound.ip().is_unspecified() { "localhost".to_owned() } else { bound.ip().to_string() };
+    let host = if bound.is_ipv6() && !bound.ip().is_unspecified() { format!("[{host}]") } else { host };
+    let acceptor = TlsAcceptor::from(certificates.config()?);
+    Ok(Listening { https, http, acceptor, url: format!("https://{host}:{}", bound.port()) })
+}
+
+/// Serves until `stop` turns true, then lets requests in flight finish for a moment.
+pub async fn serve(listening: Listening, store: Store, settings: Settings, keys: &Path, mut stop: watch::Receiver<bool>) -> Result<(), StartError> {
+    let tokens = Tokens::load_or_make(keys, store.keyring()).map_err(StartError::Keys)?;
+    let app = App::new(store, settings, tokens, listening.url.clone());
+    crate::http::workspaces::ensure_default(&app).await?;
+    let router = router(app);
+    let graceful = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listening.https.accept() => {
+                let Ok((stream, _)) = accepted else { breathe().await; continue };
+                let _ = stream.set_nodelay(true);
+                let (acceptor, router, watcher) = (listening.acceptor.clone(), router.clone(), graceful.watcher());
+                connections.spawn(async move {
+                    let handshake = tokio::time::timeout(Duration::from_secs(10), acceptor.accept(stream)).await;
+                    if let Ok(Ok(stream)) = handshake {
+                        converse(stream, router, watcher).await;
+                    }
+                });
+            }
+            accepted = accept_plain(listening.http.as_ref()) => {
+                let Ok((stream, _)) = accepted else { breathe().await; continue };
+                let _ = stream.set_nodelay(true);
+                connections.spawn(converse(stream, router.clone(), graceful.watcher()));
+            }
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            _ = stop.wait_for(|stop| *stop) => break,
+        }
+    }
+    let _ = tokio::time::timeout(Duration::from_secs(2), graceful.shutdown()).await;
+    Ok(())
+}
+
+async fn accept_plain(listener: Option<&TcpListener>) -> io::Result<(tokio::net::TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Out of file descriptors, most likely; trying again at once would only spin.
+async fn breathe() {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    watcher: hyper_util::server::graceful::Watcher,
+) {
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let mut router = router.clone();
+        let mut request: Request = request.map(Body::new);
+        if let Some(uri) = canonical(request.uri()) {
+            *request.uri_mut() = uri;
+        }
+        async move { Ok::<_, Infallible>(router.call(request).await.unwrap_or_else(|never| match never {})) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(60))
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
+    }
+}

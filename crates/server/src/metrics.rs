@@ -1,0 +1,55 @@
+//! Counters and gauges in Prometheus text.
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text::encode},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(crate) struct Request {
+    pub(crate) route: String,
+    pub(crate) status: u16,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(crate) struct Labelled {
+    pub(crate) is: String,
+}
+
+pub(crate) struct Metrics {
+    registry: Registry,
+    pub(crate) requests: Family<Request, Counter>,
+    pub(crate) request_seconds: Histogram,
+    pub(crate) accepted: Counter,
+    pub(crate) ended: Family<Labelled, Counter>,
+    phases: Family<Labelled, Gauge>,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        let mut registry = Registry::with_prefix("peregrine");
+        let requests = Family::default();
+        let request_seconds = Histogram::new([0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]);
+        let (accepted, ended, phases) = (Counter::default(), Family::default(), Family::default());
+        registry.register("http_requests", "Requests by route and status", requests.clone());
+        registry.register("http_request_seconds", "Time to answer, long polls left out", request_seconds.clone());
+        registry.register("jobs_accepted", "Jobs accepted since start", accepted.clone());
+        registry.register("jobs_ended", "Jobs ended since start, by status", ended.clone());
+        registry.register("jobs", "Jobs that have not ended, by phase", phases.clone());
+        Metrics { registry, requests, request_seconds, accepted, ended, phases }
+    }
+}
+
+impl Metrics {
+    pub(crate) fn render(&self, phases: &[(String, i64)]) -> String {
+        for phase in ["queued", "placed", "preparing", "running", "finalizing", "stopping"] {
+            let count = phases.iter().find(|(name, _)| name == phase).map_or(0, |(_, count)| *count);
+            self.phases.get_or_create(&Labelled { is: phase.to_owned() }).set(count);
+        }
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}

@@ -1,0 +1,253 @@
+//! Turning a job's references into a plan: what exactly an agent is to run.
+//!
+//! Everything is looked up once, when the job is accepted, so a job runs what its names meant at that moment. A name
+//! that does not exist is a mistake that lists those that do.
+
+mod data;
+mod environment;
+
+use crate::{app::App, http::computes, problem::Problem};
+use api::arm::{self, AssetRef, VersionRef};
+use domain::{
+    JobName, Place, Plan, PlannedInput, PlannedOutput, Resources,
+    assignment::{DistributionKind, InputMode, OutputMode, PlannedDistribution},
+    resources::{DEFAULT_INSTANCE_TYPE, parse_bytes},
+    sizes,
+    spec::{CommandJob, DataType, Distribution, Input, Mistake, expression, expression::Reference},
+};
+use std::collections::BTreeMap;
+use store::{AssetRow, DatastoreRow, Tx, WorkspaceRow};
+
+/// A plan and where it goes.
+pub(crate) struct Resolved {
+    pub(crate) plan: Plan,
+    pub(crate) target: String,
+    pub(crate) max_retries: u32,
+}
+
+/// What resolving looks things up in.
+pub(crate) struct Lookup<'t, 'c> {
+    app: &'t App,
+    workspace: &'t WorkspaceRow,
+    tx: &'t mut Tx<'c>,
+    bad: Vec<Mistake>,
+}
+
+/// The plan of a job, or all its mistakes.
+pub(crate) async fn plan(
+    app: &App,
+    workspace: &WorkspaceRow,
+    name: &JobName,
+    spec: &CommandJob,
+) -> Result<Result<Resolved, Vec<Mistake>>, Problem> {
+    let (app, workspace, name, spec) = (app.clone(), workspace.clone(), name.clone(), spec.clone());
+    let store = app.store.clone();
+    let resolved = store.read(move |tx| {
+        let mut lookup = Lookup { app: &app, workspace: &workspace, tx, bad: Vec::new() };
+        let resolved = lookup.resolve(&name, &spec)?;
+        Ok(if lookup.bad.is_empty() { Ok(resolved) } else { Err(lookup.bad) })
+    });
+    Ok(resolved.await?)
+}
+
+impl Lookup<'_, '_> {
+    fn resolve(&mut self, name: &JobName, spec: &CommandJob) -> Result<Resolved, store::Error> {
+        let target = self.target(spec)?;
+        let (requests, limits) = self.resources(spec);
+        let plan = Plan {
+            command: spec.command.clone(),
+            code: self.code(spec)?,
+            environment: self.environment(spec)?,
+            variables: spec.environment_variables.clone(),
+            inputs: self.inputs(spec)?,
+            outputs: self.outputs(name, spec)?,
+            artifacts: Place::Folder { path: self.app.files.artifacts(&self.workspace.name, name.as_str()) },
+            requests,
+            limits,
+            timeout_seconds: spec.limits.timeout,
+            distribution: self.distribution(spec),
+            isolation_required: self.app.settings.isolation_required
+                || spec.properties.get("peregrine.isolation").is_some_and(|word| word == "required"),
+            shm_bytes: spec.resources.shm_size.as_deref().and_then(parse_bytes),
+            docker_args: spec.resources.docker_args.clone(),
+        };
+        self.fits(&plan, &target);
+        let max_retries = self.max_retries(spec);
+        Ok(Resolved { plan, target, max_retries })
+    }
+
+    fn mistake(&mut self, key: impl Into<String>, message: impl Into<String>, fix: impl Into<String>) {
+        self.bad.push(Mistake::new(key, message, fix));
+    }
+
+    fn target(&mut self, spec: &CommandJob) -> Result<String, store::Error> {
+        let name = spec.compute.as_deref().map_or_else(|| computes::LOCAL.to_owned(), arm::reference::compute_name);
+        if name.eq_ignore_ascii_case(computes::LOCAL) || self.tx.compute(&self.workspace.name, &name)?.is_some() {
+            return Ok(computes::LOCAL.to_owned());
+        }
+        let known = computes::with_local(self.tx.computes(&self.workspace.name)?.into_iter().map(|row| row.name).collect());
+        let message = format!("there is no compute target `{name}` (there are: {})", known.join(", "));
+        self.mistake("compute", message, "set `compute: azureml:local`, or add `--set compute=local`");
+        Ok(name)
+    }
+
+    /// What an instance type, or an Azure size standing for one, asks for and allows.
+    fn resources(&mut self, spec: &CommandJob) -> (Resources, Option<Resources>) {
+        let types = self.app.instance_types();
+        let wanted = spec.resources.instance_type.as_deref().unwrap_or(DEFAULT_INSTANCE_TYPE);
+        if let Some(kind) = types.iter().find(|kind| kind.name.eq_ignore_ascii_case(wanted)) {
+            return (kind.requests, kind.limits);
+        }
+        if let Some(size) = sizes::find(wanted) {
+            let asked = Resources {
+                cpu_milli: u64::from(size.cores) * 1000,
+                memory_bytes: (size.memory_gib * 1024.0) as u64 * (1 << 20),
+                gpus: size.gpus,
+            };
+            // A machine of that size is not here; the job gets as much of it as there is.
+            let most = self.app.capacity().unwrap_or(asked);
+            let capped = Resources {
+                cpu_milli: asked.cpu_milli.min(most.cpu_milli),
+                memory_bytes: asked.memory_bytes.min(most.memory_bytes),
+                gpus: asked.gpus.min(most.gpus),
+            };
+            return (capped, None);
+        }
+        let names: Vec<String> = types.into_iter().map(|kind| kind.name).collect();
+        let message = format!("instance type `{wanted}` is not offered by `local` (offered: {})", names.join(", "));
+        self.mistake("resources.instance_type", message, "name one of these, an Azure VM size, or see `peregrine compute show -n local`");
+        (Resources::default(), None)
+    }
+
+    /// Work that no node will ever have room for is refused now, not left to wait for ever.
+    fn fits(&mut self, plan: &Plan, target: &str) {
+        let needs = plan.requests.times(plan.distribution.as_ref().map_or(1, |d| d.nodes));
+        if let Some(capacity) = self.app.capacity()
+            && !needs.fits_in(&capacity)
+        {
+            let message = format!("needs {}, but `{target}` has {}", needs.humane(), capacity.humane());
+            self.mistake("resources", message, "ask for less, or for fewer instances");
+        }
+    }
+
+    fn distribution(&mut self, spec: &CommandJob) -> Option<PlannedDistribution> {
+        let nodes = spec.resources.instance_count.unwrap_or(1).max(1);
+        let planned = |kind, nodes, per_node: Option<u32>, parameter_servers| PlannedDistribution {
+            kind,
+            nodes,
+            processes_per_node: per_node.unwrap_or(1).max(1),
+            parameter_servers,
+        };
+        match &spec.distribution {
+            Some(Distribution::PyTorch { process_count_per_instance: n }) => Some(planned(DistributionKind::PyTorch, nodes, *n, 0)),
+            Some(Distribution::Mpi { process_count_per_instance: n }) => Some(planned(DistributionKind::Mpi, nodes, *n, 0)),
+            Some(Distribution::TensorFlow { worker_count, parameter_server_count }) => {
+                let workers = worker_count.unwrap_or(nodes).max(1);
+                Some(planned(DistributionKind::TensorFlow, workers, None, parameter_server_count.unwrap_or(0)))
+            }
+            Some(Distribution::Ray { .. }) => {
+                self.mistake("distribution", "`ray` clusters cannot be started yet", "use `pytorch`, `tensorflow` or `mpi`");
+                None
+            }
+            // Without a framework the command runs once on each instance, told apart by its rank.
+            None if nodes > 1 => Some(planned(DistributionKind::PyTorch, nodes, Some(1), 0)),
+            None => None,
+        }
+    }
+
+    fn max_retries(&mut self, spec: &CommandJob) -> u32 {
+        let Some(text) = spec.properties.get("peregrine.max_retries") else { return self.app.settings.max_retries };
+        match text.parse::<u32>() {
+            Ok(n) if n <= 100 => n,
+            _ => {
+                self.mistake("properties.peregrine.max_retries", format!("`{text}` is not a number from 0 to 100"), "write it like `\"2\"`");
+                0
+            }
+        }
+    }
+
+    fn code(&mut self, spec: &CommandJob) -> Result<Option<Place>, store::Error> {
+        let Some(reference) = &spec.code else { return Ok(None) };
+        if let Some(path) = crate::http::blobs::file_of(self.app, reference) {
+            return Ok(Some(Place::Folder { path }));
+        }
+        let found = match AssetRef::parse("codes", reference) {
+            Some(AssetRef::Here { name, version }) => self.asset("codes", &name, &version)?,
+            _ => None,
+        };
+        let uri = found.and_then(|row| body_text(&row, "codeUri"));
+        match uri.as_deref().and_then(|uri| crate::http::blobs::file_of(self.app, uri)) {
+            Some(path) => Ok(Some(Place::Folder { path })),
+            None => {
+                self.mistake("code", format!("there is no code snapshot `{reference}`"), "upload the folder again: submit with the CLI or the SDK");
+                Ok(None)
+            }
+        }
+    }
+
+    fn inputs(&mut self, spec: &CommandJob) -> Result<BTreeMap<String, PlannedInput>, store::Error> {
+        let mut planned = BTreeMap::new();
+        for (name, input) in &spec.inputs {
+            let input = match input {
+                Input::Literal(value) => PlannedInput::Literal { value: arm::scalar(value).unwrap_or_default() },
+                Input::Data(data) => {
+                    let Some(place) = self.place(&format!("inputs.{name}"), &data.path, 0)? else { continue };
+                    let mode = data.mode.unwrap_or(InputMode::RoMount);
+                    PlannedInput::Data { place, mode, uri: data.path.clone(), file: data.kind == DataType::UriFile }
+                }
+            };
+            planned.insert(name.clone(), input);
+        }
+        Ok(planned)
+    }
+
+    fn outputs(&mut self, job: &JobName, spec: &CommandJob) -> Result<BTreeMap<String, PlannedOutput>, store::Error> {
+        let mut planned = BTreeMap::new();
+        let default = self.default_datastore()?;
+        for (name, output) in &spec.outputs {
+            let file = output.kind == DataType::UriFile;
+            let usual = format!("azureml://datastores/{default}/paths/azureml/{job}/{name}{}", if file { "" } else { "/" });
+            let asked = output.path.clone().unwrap_or(usual);
+            let known = |reference: &Reference| match reference {
+                Reference::Other(word) if word == "name" => Some(job.to_string()),
+                Reference::Other(word) if word == "output_name" => Some(name.clone()),
+                Reference::Other(word) if word == "default_datastore" => Some(default.clone()),
+                _ => None,
+            };
+            let uri = match expression::expand(&asked, &known) {
+                Ok(uri) => uri,
+                Err(error) => {
+                    self.mistake(format!("outputs.{name}.path"), error.to_string(), "use `${{name}}`, `${{output_name}}` or `${{default_datastore}}`");
+                    continue;
+                }
+            };
+            let Some(place) = self.output_place(&format!("outputs.{name}"), &uri)? else { continue };
+            planned.insert(name.clone(), PlannedOutput { place, mode: output.mode.unwrap_or(OutputMode::RwMount), uri, file });
+        }
+        Ok(planned)
+    }
+
+    fn default_datastore(&mut self) -> Result<String, store::Error> {
+        let all: Vec<DatastoreRow> = self.tx.datastores(&self.workspace.name)?;
+        let found = all.into_iter().find(|row| row.is_default).map(|row| row.name);
+        Ok(found.unwrap_or_else(|| crate::http::workspaces::BLOB_STORE.to_owned()))
+    }
+
+    /// A version of an asset of this workspace; a label other than `latest` means a tag of the same name.
+    fn asset(&mut self, kind: &str, name: &str, version: &VersionRef) -> Result<Option<AssetRow>, store::Error> {
+        match version {
+            VersionRef::Version(version) => self.tx.asset(&store::AssetKey {
+                workspace: self.workspace.name.clone(),
+                kind: kind.to_owned(),
+                name: name.to_owned(),
+                version: version.clone(),
+            }),
+            VersionRef::Label(_) => self.tx.latest_asset(&self.workspace.name, kind, name),
+        }
+    }
+}
+
+/// A text field of an asset's body.
+fn body_text(row: &AssetRow, key: &str) -> Option<String> {
+    arm::text(&serde_json::from_str(&row.body).ok()?, key)
+}
