@@ -141,9 +141,12 @@ impl Cgroup {
 
 fn create_v2(candidates: &[PathBuf], name: &str, limits: &Resources) -> Result<Cgroup, Error> {
     let mut last = Error::Absent;
+    if let Some(own) = candidates.first() {
+        // Already on, or refused because there are processes in it: a child's own files tell. Ancestors belong to
+        // others and are taken as they are.
+        let _refused = fs::write(own.join("cgroup.subtree_control"), "+cpu +memory");
+    }
     for parent in candidates {
-        // Already on, or refused because the parent holds processes: the child's own files tell.
-        let _refused = fs::write(parent.join("cgroup.subtree_control"), "+cpu +memory");
         let group = Cgroup { version: 2, folders: vec![parent.join(format!("peregrine-{name}"))] };
         match group.limit(&v2_settings(limits)) {
             Ok(()) => return Ok(group),

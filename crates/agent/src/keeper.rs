@@ -208,7 +208,7 @@ impl Running {
     }
 
     async fn reap(&mut self) {
-        while let Ok(Some((pid, status))) = rustix::process::waitpid(None, WaitOptions::NOHANG) {
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if self.agent == Some(pid) {
                 self.agent = None;
                 self.agent_left |= status.exit_status() == Some(0);

@@ -89,7 +89,9 @@ pub(crate) enum Noun {
     #[command(subcommand)]
     Config(machine::ConfigVerb),
     /// Print a completion script for a shell
-    #[command(after_help = "Examples:\n  peregrine completion bash > ~/.local/share/bash-completion/completions/peregrine")]
+    #[command(
+        after_help = "Examples:\n  peregrine completion bash > ~/.local/share/bash-completion/completions/peregrine"
+    )]
     Completion { shell: clap_complete::Shell },
     /// Print the version
     #[command(after_help = "Examples:\n  peregrine version -o json")]

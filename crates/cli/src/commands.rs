@@ -22,9 +22,9 @@ use crate::{
     roles,
     upload::Uploader,
 };
-use api::{Client, arm::Scope};
+use api::{Client, ClientError, arm::Scope};
 use clap::CommandFactory;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{future::Future, io::IsTerminal, process::ExitCode};
 
 /// What every command has at hand.
@@ -52,6 +52,20 @@ impl<'a> Session<'a> {
     /// `{workspace}/rest`.
     pub(crate) fn path(&self, rest: &str) -> String {
         format!("{}/{rest}", self.scope.path())
+    }
+
+    /// A resource, or `None` where there is none; a workspace that does not exist is a failure of its own.
+    pub(crate) async fn find(&self, path: &str) -> Done<Option<Value>> {
+        let missing = format!("there is no workspace `{}`", self.scope.workspace);
+        match self.client.get(path).await {
+            Ok(value) => Ok(Some(value)),
+            Err(ClientError::Refused { status: 404, message, .. }) if message.starts_with(&missing) => {
+                Err(Failure::input(missing)
+                    .hint("run `peregrine workspace list`, or make it with `peregrine workspace create`"))
+            }
+            Err(ClientError::Refused { status: 404, .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(crate) fn output(&self) -> &'a Output {
@@ -82,8 +96,8 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Noun::Doctor => wait(doctor::run(context)),
-        Noun::Agent(args::machine::AgentVerb::Run) => Ok(roles::agent(&context.config.home)?),
-        Noun::Agent(args::machine::AgentVerb::Keep) => Ok(roles::keeper(&context.config.home)?),
+        Noun::Agent(args::machine::AgentVerb::Run) => Ok(roles::agent(&context.config)?),
+        Noun::Agent(args::machine::AgentVerb::Keep) => Ok(roles::keeper(&context.config)?),
         Noun::Gen(args::machine::GenVerb::Docs { to }) => {
             gen_docs::write(&to)?;
             Ok(ExitCode::SUCCESS)

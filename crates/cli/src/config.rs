@@ -118,7 +118,8 @@ pub(crate) fn home_folder(flag: Option<&Path>, variable: &dyn Fn(&str) -> Option
         Some(folder) => folder,
         None => default_home(variable)?,
     };
-    std::path::absolute(&folder).map_err(|error| Failure::file(format!("cannot use `{}` as home", folder.display()), &error))
+    std::path::absolute(&folder)
+        .map_err(|error| Failure::file(format!("cannot use `{}` as home", folder.display()), &error))
 }
 
 fn default_home(variable: &dyn Fn(&str) -> Option<String>) -> Done<PathBuf> {

@@ -64,7 +64,12 @@ impl Check {
         Check { name, state: State::Ok, found: found.into(), needed_for, fix: String::new() }
     }
 
-    fn missing(name: &'static str, needed_for: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Check {
+    fn missing(
+        name: &'static str,
+        needed_for: &'static str,
+        found: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Check {
         Check { name, state: State::Missing, found: found.into(), needed_for, fix: fix.into() }
     }
 

@@ -199,7 +199,8 @@ mod tests {
 
     #[test]
     fn a_failure_names_the_cause_and_the_next_step() {
-        let failure = Failure::input("cannot submit `a`").because("no compute target `lab`").hint("run `peregrine compute list`");
+        let failure =
+            Failure::input("cannot submit `a`").because("no compute target `lab`").hint("run `peregrine compute list`");
         expect![[r#"
             error: cannot submit `a`
               because: no compute target `lab`
@@ -225,8 +226,15 @@ mod tests {
 
     #[test]
     fn the_server_s_answer_decides_the_exit_code() {
-        let refused = |status| ClientError::Refused { status, code: String::new(), message: "no".into(), details: vec![] };
-        for (status, exit) in [(400, Exit::Input), (404, Exit::Input), (401, Exit::NotAllowed), (403, Exit::NotAllowed), (503, Exit::Ours)] {
+        let refused =
+            |status| ClientError::Refused { status, code: String::new(), message: "no".into(), details: vec![] };
+        for (status, exit) in [
+            (400, Exit::Input),
+            (404, Exit::Input),
+            (401, Exit::NotAllowed),
+            (403, Exit::NotAllowed),
+            (503, Exit::Ours),
+        ] {
             assert_eq!(Failure::from(refused(status)).exit, exit, "{status}");
         }
     }

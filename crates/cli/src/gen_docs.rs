@@ -67,9 +67,15 @@ fn section(command: &Command, path: &str, out: &mut String) {
     let path = format!("{path} {}", command.get_name());
     let verbs: Vec<&Command> = command.get_subcommands().filter(|inner| is_shown(inner)).collect();
     let level = if path.split(' ').count() > 2 { "###" } else { "##" };
-    out.push_str(&format!("\n{level} `{path}`\n\n{}.\n", command.get_about().map(ToString::to_string).unwrap_or_default()));
+    out.push_str(&format!(
+        "\n{level} `{path}`\n\n{}.\n",
+        command.get_about().map(ToString::to_string).unwrap_or_default()
+    ));
     if verbs.is_empty() {
-        let own: Vec<&Arg> = command.get_arguments().filter(|arg| !arg.is_global_set() && !arg.is_hide_set() && arg.get_id() != "help").collect();
+        let own: Vec<&Arg> = command
+            .get_arguments()
+            .filter(|arg| !arg.is_global_set() && !arg.is_hide_set() && arg.get_id() != "help")
+            .collect();
         if !own.is_empty() {
             out.push('\n');
         }
@@ -89,10 +95,17 @@ fn options<'a>(args: impl Iterator<Item = &'a Arg>, out: &mut String) {
         let short = arg.get_short().map(|short| format!("-{short}"));
         let names: Vec<String> = short.into_iter().chain(long).collect();
         let value = match arg.get_action().takes_values() {
-            true => format!(" {}", arg.get_value_names().and_then(|names| names.first()).map_or("VALUE", |name| name.as_str())),
+            true => format!(
+                " {}",
+                arg.get_value_names().and_then(|names| names.first()).map_or("VALUE", |name| name.as_str())
+            ),
             false => String::new(),
         };
-        let name = if names.is_empty() { arg.get_id().to_string().to_uppercase() } else { format!("{}{value}", names.join(", ")) };
+        let name = if names.is_empty() {
+            arg.get_id().to_string().to_uppercase()
+        } else {
+            format!("{}{value}", names.join(", "))
+        };
         let about = arg.get_help().map(ToString::to_string).unwrap_or_default();
         let needed = if arg.is_required_set() { " Required." } else { "" };
         out.push_str(&format!("- `{name}`: {about}.{needed}\n"));
@@ -112,7 +125,8 @@ mod tests {
         let [first, second] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         write(first.path()).unwrap();
         write(second.path()).unwrap();
-        for name in ["cli.md", "settings.md", "job-file.md", "environment-file.md", "openapi.json", "schemas/job.json"] {
+        for name in ["cli.md", "settings.md", "job-file.md", "environment-file.md", "openapi.json", "schemas/job.json"]
+        {
             let text = fs::read_to_string(first.path().join(name)).unwrap();
             assert!(text.len() > 300, "{name}");
             assert_eq!(text, fs::read_to_string(second.path().join(name)).unwrap(), "{name}");

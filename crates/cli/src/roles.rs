@@ -1,6 +1,190 @@
-//! The roles of the binary.
-use crate::config::Config;
-use std::{path::Path, process::ExitCode};
-pub(crate) fn server_foreground(_config: &Config, _detached: bool) -> anyhow::Result<ExitCode> { anyhow::bail!("not here yet") }
-pub(crate) fn agent(_home: &Path) -> anyhow::Result<ExitCode> { anyhow::bail!("not here yet") }
-pub(crate) fn keeper(_home: &Path) -> anyhow::Result<ExitCode> { anyhow::bail!("not here yet") }
+//! The long-lived roles of the binary: server, keeper, agent. Each is wired here and nowhere else.
+
+use crate::{
+    config::Config,
+    failure::{Done, Exit, Failure},
+    local,
+};
+use agent::{Settings, keeper};
+use anyhow::Context as _;
+use controller::Context;
+use server::Certificates;
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::ExitCode, sync::Arc, time::Duration};
+use store::Store;
+use tokio::{
+    runtime::{Builder, Runtime},
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
+
+/// A log larger than this is put aside at the next start.
+const LOG_BYTES: u64 = 64 << 20;
+
+/// Runs the server in this process until it is told to stop. `detached`: in a session of its own, logging to a file.
+pub(crate) fn server_foreground(config: &Config, detached: bool) -> Done<ExitCode> {
+    let home = &config.home;
+    prepare_home(home)?;
+    let Some(lock) = local::take_lock(home)? else {
+        let message = format!("a server for `{}` is already running", home.display());
+        return Err(Failure::input(message).hint("`peregrine server status` shows it, `peregrine server stop` ends it"));
+    };
+    if detached {
+        let _ = rustix::process::setsid();
+    }
+    log_to(detached.then(|| home.join("logs").join("server.log")).as_deref())?;
+    provide_crypto();
+    let runtime = Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
+    let served = runtime.block_on(serve(config));
+    // The address must not outlive the lock it stands for.
+    let _ = fs::remove_file(agent::server::address_file(home));
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    drop(lock);
+    served.map(|()| ExitCode::SUCCESS)
+}
+
+async fn serve(config: &Config) -> Done {
+    let home = config.home.clone();
+    let keys = home.join("keys");
+    let store = Store::open(&home).map_err(|error| store_failure(&error))?;
+    let certificates = match (&config.tls_cert, &config.tls_key) {
+        (Some(certificate), Some(key)) => Certificates::Given { certificate: certificate.clone(), key: key.clone() },
+        _ => Certificates::Own { keys: keys.clone() },
+    };
+    let listening = server::listen(config.listen, !config.listen_chosen, config.http, &certificates).await;
+    let listening = listening.map_err(|error| listen_failure(&error))?;
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let settings = server::Settings {
+        version: version.clone(),
+        subscription: config.subscription.clone(),
+        resource_group: config.resource_group.clone(),
+        workspace: config.workspace.clone(),
+        instance_types: config.instance_types.clone(),
+        isolation_required: config.isolation_required,
+        max_retries: config.max_retries,
+        clock: server::clock::now,
+    };
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let driver = compute::LocalDriver::new(program, home.clone());
+    let (stop_sender, stop) = watch::channel(false);
+    let context =
+        Context { store: store.clone(), drivers: Arc::new(vec![Box::new(driver)]), clock: server::clock::now };
+    let address =
+        agent::server::Address { pid: std::process::id(), url: listening.url.clone(), version, home: home.clone() };
+    let url = listening.url.clone();
+    let serving = server::serve(listening, store, settings, &keys, stop.clone());
+    local::announce(&address)?;
+    tracing::info!(url, home = %home.display(), "serving");
+    let (served, (), ()) = tokio::join!(serving, controller::run(context, stop), until_told(stop_sender));
+    served.context("the server stopped")?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Turns `stop` true on the first polite signal.
+async fn until_told(stop: watch::Sender<bool>) {
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    if let (Ok(mut terminate), Ok(mut interrupt)) = signals {
+        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+    }
+    stop.send_replace(true);
+}
+
+/// Runs the agent of this machine, a child of its keeper.
+pub(crate) fn agent(config: &Config) -> anyhow::Result<ExitCode> {
+    log_to(None)?;
+    provide_crypto();
+    let settings = Settings {
+        home: config.home.clone(),
+        node: node_name(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        grace: Duration::from_secs(config.grace_seconds),
+        cpus_milli: config.slots.cpu_milli,
+        memory_bytes: config.slots.memory_bytes,
+        gpus: config.slots.gpus,
+        cache_bytes: config.cache_bytes,
+        clock: server::clock::now,
+    };
+    let runtime = small_runtime()?;
+    let left = runtime.block_on(agent::run(settings)).context("the agent stopped")?;
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    Ok(if left { ExitCode::SUCCESS } else { ExitCode::from(Exit::Ours as u8) })
+}
+
+/// Runs the keeper: the parent of the agent and of every job's process.
+pub(crate) fn keeper(config: &Config) -> anyhow::Result<ExitCode> {
+    log_to(None)?;
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let keeper = keeper::Keeper { program, home: config.home.clone() };
+    small_runtime()?.block_on(keeper::run(keeper)).context("the keeper stopped")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn small_runtime() -> anyhow::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build().context("cannot start the runtime")
+}
+
+/// The home belongs to its owner alone: it holds keys, logs and data.
+pub(crate) fn prepare_home(home: &Path) -> Done {
+    let fail = |error: &std::io::Error| {
+        Failure::file(format!("cannot use `{}` as home", home.display()), error)
+            .hint("set PEREGRINE_HOME to a folder you can write to")
+    };
+    if !home.exists() {
+        fs::create_dir_all(home).map_err(|error| fail(&error))?;
+        fs::set_permissions(home, fs::Permissions::from_mode(0o700)).map_err(|error| fail(&error))?;
+    }
+    fs::create_dir_all(home.join("logs")).map_err(|error| fail(&error))
+}
+
+/// JSON lines, to a file or to standard error.
+fn log_to(file: Option<&Path>) -> anyhow::Result<()> {
+    use tracing_subscriber::{EnvFilter, fmt};
+    let filter = EnvFilter::try_from_env("PEREGRINE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = fmt().json().flatten_event(true).with_env_filter(filter);
+    let done = match file {
+        Some(path) => {
+            if fs::metadata(path).is_ok_and(|meta| meta.len() > LOG_BYTES) {
+                let _ = fs::rename(path, path.with_extension("log.1"));
+            }
+            let log = fs::File::options().create(true).append(true).open(path);
+            builder.with_writer(log.with_context(|| format!("cannot write the log `{}`", path.display()))?).try_init()
+        }
+        None => builder.with_writer(std::io::stderr).try_init(),
+    };
+    // With `--debug` a subscriber is there already.
+    let _ = done;
+    Ok(())
+}
+
+fn provide_crypto() {
+    // Fails only when one is there already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+fn node_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let clean: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect();
+    if clean.is_empty() { "local".to_owned() } else { clean }
+}
+
+fn store_failure(error: &store::Error) -> Failure {
+    use store::Error as E;
+    let exit = match error {
+        E::Corrupt { .. } | E::Newer { .. } | E::Full { .. } => Exit::Input,
+        _ => Exit::Ours,
+    };
+    let failure = Failure::new(exit, "cannot start the server").because(error.to_string());
+    match std::error::Error::source(error) {
+        Some(cause) => failure.because(cause.to_string()),
+        None => failure,
+    }
+}
+
+fn listen_failure(error: &server::StartError) -> Failure {
+    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    let failure = Failure::input("cannot start the server").because(error.to_string()).because(cause);
+    match error {
+        server::StartError::Listen(..) => failure.hint("choose another address with `--listen`, or stop what uses it"),
+        _ => failure,
+    }
+}

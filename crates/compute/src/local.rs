@@ -21,7 +21,7 @@ pub struct LocalDriver {
 }
 
 /// The target's name.
-pub const LOCAL: &str = "local";
+pub(crate) const LOCAL: &str = "local";
 
 impl LocalDriver {
     pub fn new(program: PathBuf, home: PathBuf) -> LocalDriver {

@@ -121,45 +121,38 @@ impl JobState {
         Ok(match (self, event) {
             (S::Queued { .. }, E::Placed(attempt)) => S::Placed { attempt, since: now },
             (S::Placed { attempt, .. }, E::Preparing) => S::Preparing { attempt, since: now },
-            (S::Placed { attempt, .. } | S::Preparing { attempt, .. }, E::Started) => {
-                S::Running { attempt, since: now }
+            (S::Placed { attempt, .. } | S::Preparing { attempt, .. }, E::Started) => S::Running { attempt, since: now },
+            (S::Preparing { attempt, .. }, E::Exited) => S::Finalizing { attempt, since: now, started_at: None },
+            (S::Running { attempt, since }, E::Exited) => S::Finalizing { attempt, since: now, started_at: Some(since) },
+            // What a stopping attempt still does changes nothing but when it started.
+            (S::Stopping { attempt, since, .. }, E::Started) => S::Stopping { attempt, since, started_at: Some(now) },
+            (state @ S::Stopping { .. }, E::Preparing | E::Exited | E::StopRequested { .. }) => state,
+            (S::Stopping { started_at, .. }, E::Over(outcome)) => {
+                // Work that completed before the stop reached it has still completed.
+                let outcome = match outcome {
+                    Outcome::Failed(failure) => {
+                        Outcome::Canceled { reason: format!("canceled; the attempt ended with: {}", failure.message) }
+                    }
+                    other => other,
+                };
+                S::Ended { outcome, at: now, started_at }
             }
-            (S::Preparing { attempt, .. } | S::Running { attempt, .. }, E::Exited) => {
-                S::Finalizing { attempt, since: now }
+            (S::Placed { .. } | S::Preparing { .. } | S::Running { .. } | S::Finalizing { .. }, E::Over(Outcome::Failed(f)))
+                if f.retryable && retries_left > 0 =>
+            {
+                S::Queued { since: now }
             }
-            (S::Stopping { attempt, since }, E::Preparing | E::Started | E::Exited) => S::Stopping { attempt, since },
-            (
-                S::Placed { .. } | S::Preparing { .. } | S::Running { .. } | S::Finalizing { .. },
-                E::Over(Outcome::Failed(f)),
-            ) if f.retryable && retries_left > 0 => S::Queued { since: now },
-            (S::Placed { .. } | S::Preparing { .. }, E::Over(outcome)) => {
-                S::Ended { outcome, at: now, started_at: None }
-            }
-            (S::Running { since, .. } | S::Finalizing { since, .. }, E::Over(outcome)) => {
-                S::Ended { outcome, at: now, started_at: Some(since) }
-            }
-            // Work that completed before the stop reached it has still completed.
-            (S::Stopping { .. }, E::Over(Outcome::Completed)) => {
-                S::Ended { outcome: Outcome::Completed, at: now, started_at: None }
-            }
-            (S::Stopping { .. }, E::Over(Outcome::Canceled { reason })) => {
-                S::Ended { outcome: Outcome::Canceled { reason }, at: now, started_at: None }
-            }
-            (S::Stopping { .. }, E::Over(Outcome::Failed(f))) => {
-                let reason = format!("canceled; the attempt ended with: {}", f.message);
-                S::Ended { outcome: Outcome::Canceled { reason }, at: now, started_at: None }
+            (state @ (S::Placed { .. } | S::Preparing { .. } | S::Running { .. } | S::Finalizing { .. }), E::Over(outcome)) => {
+                S::Ended { outcome, at: now, started_at: state.started_at() }
             }
             (S::Queued { .. }, E::StopRequested { reason }) => {
                 S::Ended { outcome: Outcome::Canceled { reason }, at: now, started_at: None }
             }
-            (
-                S::Placed { attempt, .. }
-                | S::Preparing { attempt, .. }
-                | S::Running { attempt, .. }
-                | S::Finalizing { attempt, .. },
-                E::StopRequested { .. },
-            ) => S::Stopping { attempt, since: now },
-            (S::Stopping { attempt, since }, E::StopRequested { .. }) => S::Stopping { attempt, since },
+            (state, E::StopRequested { .. }) if state.attempt().is_some() => {
+                let started_at = state.started_at();
+                let attempt = state.attempt().cloned().expect("the guard has seen one");
+                S::Stopping { attempt, since: now, started_at }
+            }
             (state, event) => return Err(Illegal { state: state.name(), event: event.name() }),
         })
     }
@@ -187,6 +180,16 @@ impl JobState {
             | JobState::Finalizing { attempt, .. }
             | JobState::Stopping { attempt, .. } => Some(attempt),
             JobState::Queued { .. } | JobState::Ended { .. } => None,
+        }
+    }
+
+    /// When the command began, if it has.
+    pub fn started_at(&self) -> Option<Timestamp> {
+        match self {
+            JobState::Running { since, .. } => Some(*since),
+            JobState::Finalizing { started_at, .. } | JobState::Stopping { started_at, .. } => *started_at,
+            JobState::Ended { started_at, .. } => *started_at,
+            JobState::Queued { .. } | JobState::Placed { .. } | JobState::Preparing { .. } => None,
         }
     }
 
@@ -265,8 +268,8 @@ mod tests {
             JobState::Placed { attempt: attempt.clone(), since },
             JobState::Preparing { attempt: attempt.clone(), since },
             JobState::Running { attempt: attempt.clone(), since },
-            JobState::Finalizing { attempt: attempt.clone(), since },
-            JobState::Stopping { attempt, since },
+            JobState::Finalizing { attempt: attempt.clone(), since, started_at: None },
+            JobState::Stopping { attempt, since, started_at: None },
             JobState::Ended { outcome: Outcome::Completed, at: since, started_at: None },
         ]
     }
@@ -314,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_job_that_completed_before_the_stop_arrived_is_completed() {
-        let stopping = JobState::Stopping { attempt: AttemptId::of(1, 0), since: NOW };
+        let stopping = JobState::Stopping { attempt: AttemptId::of(1, 0), since: NOW, started_at: None };
         assert_eq!(stopping.after(JobEvent::Over(Outcome::Completed), 0, NOW).map(|s| s.status()), Ok("Completed"));
     }
 }

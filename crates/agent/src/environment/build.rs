@@ -70,7 +70,7 @@ impl Environments {
         let venv = site.folder.join("venv");
         let mut make = self.uv_command(uv, site).await?;
         // Commands run `pip install` of their own; without a pip here they would change the host's Python.
-        make.args(["venv", "--seed", "--python"]).arg(python).arg(&venv);
+        make.args(["venv", "--quiet", "--seed", "--python"]).arg(python).arg(&venv);
         site.run(make).await?;
         let Some(requirements) = requirements else { return Ok(()) };
         let mut install = self.uv_command(uv, site).await?;
@@ -153,7 +153,7 @@ async fn by_pip(site: &Site<'_>, python: &Path, requirements: Option<&Path>) -> 
 fn pip_install(site: &Site<'_>, python: &Path, requirements: &Path) -> Result<Command, Error> {
     let mut install = Command::new(python);
     install.args(["-m", "pip", "install", "--no-input", "--progress-bar", "off", "--disable-pip-version-check", "-r"]);
-    install.arg(requirements);
+    install.arg(requirements).env("PIP_ROOT_USER_ACTION", "ignore");
     site.settle(&mut install)?;
     Ok(install)
 }

@@ -57,7 +57,12 @@ impl Environments {
         let _absent = fs::remove_dir_all(&partial);
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--target"];
         let mut command = Command::new(&python.program);
-        command.args(pip).arg(&partial).arg("uv").stdin(lock.as_stdin().map_err(|error| error.to_string())?);
+        command
+            .args(pip)
+            .arg(&partial)
+            .arg("uv")
+            .env("PIP_ROOT_USER_ACTION", "ignore")
+            .stdin(lock.as_stdin().map_err(|error| error.to_string())?);
         let made = process::run(command, log).await.map_err(|error| error.to_string());
         let placed = made.and_then(|()| {
             let _broken = fs::remove_dir_all(&done);

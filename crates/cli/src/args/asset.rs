@@ -35,7 +35,9 @@ pub(crate) enum EnvironmentVerb {
 #[derive(Debug, Subcommand)]
 pub(crate) enum DataVerb {
     /// Register data, uploading a local path
-    #[command(after_help = "Examples:\n  peregrine data create -f data.yml\n  peregrine data create -n iris --path iris.csv --type uri_file")]
+    #[command(
+        after_help = "Examples:\n  peregrine data create -f data.yml\n  peregrine data create -n iris --path iris.csv --type uri_file"
+    )]
     Create(DataCreate),
     /// Show a data asset
     #[command(after_help = "Examples:\n  peregrine data show -n iris --label latest")]

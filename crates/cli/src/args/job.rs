@@ -14,7 +14,9 @@ pub(crate) enum Verb {
     #[command(after_help = "Examples:\n  peregrine job show -n JOB\n  peregrine job show -n JOB --query status -o tsv")]
     Show(Name),
     /// List jobs, newest first
-    #[command(after_help = "Examples:\n  peregrine job list -r 10\n  peregrine job list --query \"[?status=='Failed'].name\" -o tsv")]
+    #[command(
+        after_help = "Examples:\n  peregrine job list -r 10\n  peregrine job list --query \"[?status=='Failed'].name\" -o tsv"
+    )]
     List(List),
     /// Follow the log of a job until it ends
     #[command(after_help = "Examples:\n  peregrine job stream -n JOB\n  peregrine job stream -n JOB --all")]
@@ -23,7 +25,9 @@ pub(crate) enum Verb {
     #[command(after_help = "Examples:\n  peregrine job cancel -n JOB")]
     Cancel(Cancel),
     /// Download logs, captured files and outputs of a job
-    #[command(after_help = "Examples:\n  peregrine job download -n JOB --all -p results\n  peregrine job download -n JOB --output-name model")]
+    #[command(
+        after_help = "Examples:\n  peregrine job download -n JOB --all -p results\n  peregrine job download -n JOB --output-name model"
+    )]
     Download(Download),
     /// Change tags, display name or description of a job
     #[command(after_help = "Examples:\n  peregrine job update -n JOB --set tags.kept=yes display_name=final")]
@@ -35,7 +39,9 @@ pub(crate) enum Verb {
     #[command(after_help = "Examples:\n  peregrine job restore -n JOB")]
     Restore(Name),
     /// Check a job file without submitting it
-    #[command(after_help = "Examples:\n  peregrine job validate -f job.yml\n  peregrine job validate -f job.yml --spec-only")]
+    #[command(
+        after_help = "Examples:\n  peregrine job validate -f job.yml\n  peregrine job validate -f job.yml --spec-only"
+    )]
     Validate(ValidateArgs),
     /// Explain where a job is, and why
     #[command(after_help = "Examples:\n  peregrine job why -n JOB")]

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerVerb {
     /// Start the server in the background
-    #[command(after_help = "Examples:\n  peregrine server start\n  peregrine server start --foreground --listen 127.0.0.1:7423")]
+    #[command(
+        after_help = "Examples:\n  peregrine server start\n  peregrine server start --foreground --listen 127.0.0.1:7423"
+    )]
     Start(Start),
     /// Stop the server; running jobs go on
     #[command(after_help = "Examples:\n  peregrine server stop")]
@@ -57,7 +59,9 @@ pub(crate) enum ConfigVerb {
     #[command(after_help = "Examples:\n  peregrine config get server.listen")]
     Get { key: String },
     /// Write one setting to the settings file; an empty value takes it out
-    #[command(after_help = "Examples:\n  peregrine config set defaults.workspace team-a\n  peregrine config set local.cpus 4")]
+    #[command(
+        after_help = "Examples:\n  peregrine config set defaults.workspace team-a\n  peregrine config set local.cpus 4"
+    )]
     Set { key: String, value: String },
     /// Print where the settings file lies
     #[command(after_help = "Examples:\n  peregrine config path")]

@@ -51,7 +51,9 @@ pub(super) fn from_file(kind: Kind, args: &FileArgs) -> Done<Option<(Spec, Base)
             let SpecFile { spec, base } = spec_file::read(kind.noun, file, &args.set)?;
             Ok(Some((spec, base)))
         }
-        None if !args.set.is_empty() => Err(Failure::input("`--set` changes a file, and there is none").hint("name one with `-f`")),
+        None if !args.set.is_empty() => {
+            Err(Failure::input("`--set` changes a file, and there is none").hint("name one with `-f`"))
+        }
         None => Ok(None),
     }
 }
@@ -75,19 +77,28 @@ pub(super) fn overlay(
 pub(super) fn named(kind: Kind, name: Option<&str>) -> Done<AssetName> {
     match name {
         Some(name) => AssetName::parse(name).map_err(|error| Failure::input(error.to_string())),
-        None => Err(Failure::input(format!("the {} has no name", kind.noun)).hint("set `name` in the file, or add `-n NAME`")),
+        None => {
+            Err(Failure::input(format!("the {} has no name", kind.noun))
+                .hint("set `name` in the file, or add `-n NAME`"))
+        }
     }
 }
 
 /// Puts a version: the one named, or the next. An environment that is the same as the latest stays that one.
-pub(super) async fn put(session: &Session<'_>, kind: Kind, name: &AssetName, version: Option<&str>, properties: &Value) -> Done<Value> {
+pub(super) async fn put(
+    session: &Session<'_>,
+    kind: Kind,
+    name: &AssetName,
+    version: Option<&str>,
+    properties: &Value,
+) -> Done<Value> {
     let body = json!({"properties": properties});
     let at = |version: &str| session.path(&format!("{}/{name}/versions/{version}", kind.path));
     if let Some(version) = version {
         let version = Version::parse(version).map_err(|error| Failure::input(error.to_string()))?;
         return Ok(session.client.put(&at(version.as_str()), &body).await?);
     }
-    let container = session.client.find(&session.path(&format!("{}/{name}", kind.path))).await?;
+    let container = session.find(&session.path(&format!("{}/{name}", kind.path))).await?;
     let known = |key: &str| container.as_ref().and_then(|c| api::arm::text(&c["properties"], key));
     if let Some(latest) = known("latestVersion").filter(|_| kind.path == ENVIRONMENTS.path) {
         match session.client.put(&at(&latest), &body).await {
@@ -99,8 +110,17 @@ pub(super) async fn put(session: &Session<'_>, kind: Kind, name: &AssetName, ver
 }
 
 /// Puts a version and prints it.
-pub(super) async fn create(context: &Context, kind: Kind, session: &Session<'_>, name: &AssetName, version: Option<&str>, properties: &Value) -> Done {
-    let made = put(session, kind, name, version, properties).await.doing(|| format!("cannot register {} `{name}`", kind.noun))?;
+pub(super) async fn create(
+    context: &Context,
+    kind: Kind,
+    session: &Session<'_>,
+    name: &AssetName,
+    version: Option<&str>,
+    properties: &Value,
+) -> Done {
+    let made = put(session, kind, name, version, properties)
+        .await
+        .doing(|| format!("cannot register {} `{name}`", kind.noun))?;
     context.output.show(&show(kind.path, &made))
 }
 
@@ -141,7 +161,12 @@ pub(super) async fn archive(context: &Context, kind: Kind, which: &Which, archiv
     let name = named(kind, Some(&which.name))?;
     let mut all = match which.version.is_some() || which.label.is_some() {
         true => vec![find(&session, kind, which).await?],
-        false => session.client.list(&session.path(&format!("{}/{name}/versions?listViewType=All", kind.path)), usize::MAX).await?,
+        false => {
+            session
+                .client
+                .list(&session.path(&format!("{}/{name}/versions?listViewType=All", kind.path)), usize::MAX)
+                .await?
+        }
     };
     if all.is_empty() {
         return Err(unknown(&session, kind, which));
@@ -160,16 +185,19 @@ pub(super) async fn find(session: &Session<'_>, kind: Kind, which: &Which) -> Do
     let name = named(kind, Some(&which.name))?;
     let container = session.path(&format!("{}/{name}", kind.path));
     let version = match (&which.version, which.label.as_deref()) {
-        (Some(version), _) => Version::parse(version).map(String::from).map_err(|error| Failure::input(error.to_string()))?,
-        (None, None | Some("latest")) => match session.client.find(&container).await? {
+        (Some(version), _) => {
+            Version::parse(version).map(String::from).map_err(|error| Failure::input(error.to_string()))?
+        }
+        (None, None | Some("latest")) => match session.find(&container).await? {
             Some(found) => api::arm::text(&found["properties"], "latestVersion").unwrap_or_else(|| "1".to_owned()),
             None => return Err(unknown(session, kind, which)),
         },
         (None, Some(other)) => {
-            return Err(Failure::input(format!("`{other}` is not a label known here")).hint("use `--label latest`, or `-v VERSION`"));
+            return Err(Failure::input(format!("`{other}` is not a label known here"))
+                .hint("use `--label latest`, or `-v VERSION`"));
         }
     };
-    let found = session.client.find(&format!("{container}/versions/{version}")).await?;
+    let found = session.find(&format!("{container}/versions/{version}")).await?;
     found.ok_or_else(|| unknown(session, kind, which))
 }
 

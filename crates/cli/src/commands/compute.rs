@@ -74,15 +74,23 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
     let name = named(spec.name.as_deref())?;
     let mistakes = check::compute(&spec);
     if !mistakes.is_empty() || spec.kind.is_empty() {
-        return Err(spec_file::refuse("this is not a compute target", &mistakes).hint("describe it in a file and name that with `-f`"));
+        return Err(spec_file::refuse("this is not a compute target", &mistakes)
+            .hint("describe it in a file and name that with `-f`"));
     }
     if spec.kind != "local" {
         return Err(Failure::input(format!("cannot create compute target `{name}`"))
-            .because(format!("targets of type `{}` cannot run work yet; jobs run on this machine, target `local`", spec.kind))
+            .because(format!(
+                "targets of type `{}` cannot run work yet; jobs run on this machine, target `local`",
+                spec.kind
+            ))
             .hint("leave `compute` out of your job files, or run with `--set compute=local`"));
     }
     let session = context.session().await?;
-    let made: Value = session.client.put(&at(&session, &name), &body(&spec)).await.doing(|| format!("cannot create compute target `{name}`"))?;
+    let made: Value = session
+        .client
+        .put(&at(&session, &name), &body(&spec))
+        .await
+        .doing(|| format!("cannot create compute target `{name}`"))?;
     context.output.show(&view(&made))
 }
 
@@ -93,7 +101,11 @@ async fn show_one(context: &Context, args: &Name) -> Done {
 
 async fn list(context: &Context, args: &ComputeList) -> Done {
     let session = context.session().await?;
-    let found = session.client.list(&session.path("computes"), args.list.max_results).await.doing(|| "cannot list compute targets".to_owned())?;
+    let found = session
+        .client
+        .list(&session.path("computes"), args.list.max_results)
+        .await
+        .doing(|| "cannot list compute targets".to_owned())?;
     let wanted = |item: &Value| args.kind.as_ref().is_none_or(|kind| text(item, "type").eq_ignore_ascii_case(kind));
     context.output.list(found.iter().map(view).filter(wanted).collect(), COLUMNS)
 }
@@ -107,7 +119,11 @@ async fn update(context: &Context, args: &Update) -> Done {
     target["tags"] = open["tags"].take();
     target["properties"]["description"] = open["description"].take();
     let request = json!({"location": target["location"], "tags": target["tags"], "properties": target["properties"]});
-    let changed: Value = session.client.put(&at(&session, &name), &request).await.doing(|| format!("cannot change compute target `{name}`"))?;
+    let changed: Value = session
+        .client
+        .put(&at(&session, &name), &request)
+        .await
+        .doing(|| format!("cannot change compute target `{name}`"))?;
     context.output.show(&view(&changed))
 }
 
@@ -125,8 +141,11 @@ async fn list_nodes(context: &Context, args: &Name) -> Done {
     let name = named(Some(&args.name))?;
     let session = context.session().await?;
     fetch(&session, &name).await?;
-    let answer: Value =
-        session.client.post(&format!("{}/listNodes", at(&session, &name)), &json!({})).await.doing(|| format!("cannot list the nodes of `{name}`"))?;
+    let answer: Value = session
+        .client
+        .post(&format!("{}/listNodes", at(&session, &name)), &json!({}))
+        .await
+        .doing(|| format!("cannot list the nodes of `{name}`"))?;
     let nodes = answer["nodes"].as_array().cloned().unwrap_or_default();
     context.output.list(nodes.iter().map(|node| Value::Object(snaked(node))).collect(), NODES)
 }
@@ -151,7 +170,8 @@ fn read(file: &std::path::Path, sets: &[String]) -> Done<Compute> {
 
 fn body(spec: &Compute) -> Value {
     let wire = KINDS.iter().find(|(ours, _)| *ours == spec.kind).map_or(spec.kind.as_str(), |(_, wire)| wire);
-    let mut settings: Map<String, Value> = spec.settings.iter().map(|(key, value)| (camel(key), value.clone())).collect();
+    let mut settings: Map<String, Value> =
+        spec.settings.iter().map(|(key, value)| (camel(key), value.clone())).collect();
     let location = settings.shift_remove("location");
     json!({"location": location, "tags": spec.tags, "properties": {
         "computeType": wire, "description": spec.description, "properties": settings,
@@ -162,7 +182,8 @@ fn body(spec: &Compute) -> Value {
 fn view(resource: &Value) -> Value {
     let properties = &resource["properties"];
     let wire = text(properties, "computeType");
-    let kind = KINDS.iter().find(|(_, known)| known.eq_ignore_ascii_case(&wire)).map_or(wire.as_str(), |(ours, _)| ours);
+    let kind =
+        KINDS.iter().find(|(_, known)| known.eq_ignore_ascii_case(&wire)).map_or(wire.as_str(), |(ours, _)| ours);
     let mut out = Map::new();
     out.insert("name".to_owned(), resource["name"].clone());
     out.insert("type".to_owned(), json!(kind));
@@ -170,7 +191,10 @@ fn view(resource: &Value) -> Value {
         out.insert(ours.to_owned(), properties[wire].clone());
     }
     out.extend(snaked(&properties["properties"]));
-    out.insert("tags".to_owned(), resource.get("tags").filter(|tags| tags.is_object()).cloned().unwrap_or_else(|| json!({})));
+    out.insert(
+        "tags".to_owned(),
+        resource.get("tags").filter(|tags| tags.is_object()).cloned().unwrap_or_else(|| json!({})),
+    );
     out.insert("location".to_owned(), resource["location"].clone());
     out.insert("id".to_owned(), resource["id"].clone());
     out.retain(|_, value| !value.is_null());
@@ -183,8 +207,10 @@ fn snaked(value: &Value) -> Map<String, Value> {
 }
 
 async fn fetch(session: &Session<'_>, name: &ComputeName) -> Done<Value> {
-    let found = session.client.find(&at(session, name)).await?;
-    found.ok_or_else(|| Failure::input(format!("there is no compute target `{name}`")).hint("run `peregrine compute list`"))
+    let found = session.find(&at(session, name)).await?;
+    found.ok_or_else(|| {
+        Failure::input(format!("there is no compute target `{name}`")).hint("run `peregrine compute list`")
+    })
 }
 
 fn at(session: &Session<'_>, name: &ComputeName) -> String {

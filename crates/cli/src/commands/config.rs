@@ -31,8 +31,10 @@ fn show(context: &Context) -> Done {
         let (value, source) = &context.config.sources[setting.key];
         json!({"setting": setting.key, "value": value, "from": source.to_string(), "about": setting.about})
     };
-    let mut rows: Vec<Value> = vec![json!({"setting": "home", "value": context.config.home, "from": "--home, $PEREGRINE_HOME or the platform",
-        "about": "where state and settings are kept"})];
+    let mut rows: Vec<Value> = vec![
+        json!({"setting": "home", "value": context.config.home, "from": "--home, $PEREGRINE_HOME or the platform",
+        "about": "where state and settings are kept"}),
+    ];
     rows.extend(SETTINGS.iter().map(row));
     for one in &context.config.instance_types {
         let limits = one.limits.map_or_else(|| "no limits".to_owned(), |limits| format!("at most {}", limits.humane()));
@@ -65,10 +67,14 @@ fn set(context: &Context, key: &str, value: &str) -> Done {
     fresh.persist(&file).map_err(|error| cannot(error.error))?;
     context.output.note(&format!("set `{key}` in `{}`", file.display()));
     if std::env::var_os(setting.variable).is_some() {
-        context.output.note(&format!("notice: `{}` is set in the environment and wins over the file", setting.variable));
+        context
+            .output
+            .note(&format!("notice: `{}` is set in the environment and wins over the file", setting.variable));
     }
     if section != "defaults" && crate::local::status(home).is_some() {
-        context.output.note("hint: a running server takes it up after `peregrine server stop` and `peregrine server start`");
+        context
+            .output
+            .note("hint: a running server takes it up after `peregrine server stop` and `peregrine server start`");
     }
     Ok(())
 }

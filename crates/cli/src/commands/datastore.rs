@@ -49,7 +49,11 @@ async fn create(context: &Context, args: &Create) -> Done {
     let name = named(spec.name.as_deref())?;
     let session = context.session().await?;
     let request = json!({"properties": body(&spec)});
-    let made: Value = session.client.put(&at(&session, &name), &request).await.doing(|| format!("cannot create datastore `{name}`"))?;
+    let made: Value = session
+        .client
+        .put(&at(&session, &name), &request)
+        .await
+        .doing(|| format!("cannot create datastore `{name}`"))?;
     context.output.show(&show(&made))
 }
 
@@ -61,7 +65,11 @@ async fn show_one(context: &Context, args: &Name) -> Done {
 
 async fn list(context: &Context, args: &List) -> Done {
     let session = context.session().await?;
-    let found = session.client.list(&session.path("datastores"), args.max_results).await.doing(|| "cannot list datastores".to_owned())?;
+    let found = session
+        .client
+        .list(&session.path("datastores"), args.max_results)
+        .await
+        .doing(|| "cannot list datastores".to_owned())?;
     context.output.list(found.iter().map(show).collect(), COLUMNS)
 }
 
@@ -71,7 +79,11 @@ async fn update(context: &Context, args: &Update) -> Done {
     let mut store = fetch(&session, &name).await?;
     change::apply(&mut store["properties"], &args.change, &[("description", "description")])?;
     let request = json!({"properties": store["properties"]});
-    let changed: Value = session.client.put(&at(&session, &name), &request).await.doing(|| format!("cannot change datastore `{name}`"))?;
+    let changed: Value = session
+        .client
+        .put(&at(&session, &name), &request)
+        .await
+        .doing(|| format!("cannot change datastore `{name}`"))?;
     context.output.show(&show(&changed))
 }
 
@@ -119,8 +131,9 @@ fn read(file: &std::path::Path, sets: &[String]) -> Done<Datastore> {
 }
 
 async fn fetch(session: &Session<'_>, name: &DatastoreName) -> Done<Value> {
-    let found = session.client.find(&at(session, name)).await?;
-    found.ok_or_else(|| Failure::input(format!("there is no datastore `{name}`")).hint("run `peregrine datastore list`"))
+    let found = session.find(&at(session, name)).await?;
+    found
+        .ok_or_else(|| Failure::input(format!("there is no datastore `{name}`")).hint("run `peregrine datastore list`"))
 }
 
 fn at(session: &Session<'_>, name: &DatastoreName) -> String {

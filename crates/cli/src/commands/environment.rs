@@ -37,7 +37,9 @@ pub(super) async fn run(context: &Context, verb: EnvironmentVerb) -> Done<ExitCo
         EnvironmentVerb::Show(args) => asset::show_one(context, ENVIRONMENTS, &args).await?,
         EnvironmentVerb::List(args) if args.registry.as_deref() == Some(REGISTRY) => list_curated(context, &args)?,
         EnvironmentVerb::List(args) => asset::list(context, ENVIRONMENTS, &args).await?,
-        EnvironmentVerb::Update(args) => asset::update(context, ENVIRONMENTS, &args, &[("description", "description")]).await?,
+        EnvironmentVerb::Update(args) => {
+            asset::update(context, ENVIRONMENTS, &args, &[("description", "description")]).await?
+        }
         EnvironmentVerb::Archive(which) => asset::archive(context, ENVIRONMENTS, &which, true).await?,
         EnvironmentVerb::Restore(which) => asset::archive(context, ENVIRONMENTS, &which, false).await?,
         EnvironmentVerb::Validate(args) => validate(context, &args)?,
@@ -76,11 +78,18 @@ async fn create(context: &Context, args: &EnvironmentCreate) -> Done {
         Some((Spec::Environment(spec), base)) => (spec, base),
         _ => (Environment::default(), Base::here()),
     };
-    let mut flags = Environment { image: args.image.clone(), os_type: args.os_type.as_ref().map(|os| os.to_lowercase()), ..Environment::default() };
+    let mut flags = Environment {
+        image: args.image.clone(),
+        os_type: args.os_type.as_ref().map(|os| os.to_lowercase()),
+        ..Environment::default()
+    };
     // Paths given as flags start where the user stands, whatever file there is.
     let here = |path: &std::path::Path| std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string();
     flags.conda_file = args.conda_file.as_deref().map(|path| json!(here(path)));
-    flags.build = args.build_context.as_deref().map(|path| BuildContext { path: Some(here(path)), dockerfile_path: args.dockerfile_path.clone() });
+    flags.build = args
+        .build_context
+        .as_deref()
+        .map(|path| BuildContext { path: Some(here(path)), dockerfile_path: args.dockerfile_path.clone() });
     spec.image = flags.image.or(spec.image);
     spec.conda_file = flags.conda_file.or(spec.conda_file);
     spec.build = flags.build.or(spec.build);
@@ -89,7 +98,8 @@ async fn create(context: &Context, args: &EnvironmentCreate) -> Done {
     let name = asset::named(ENVIRONMENTS, spec.name.as_deref())?;
     let mistakes = check::environment(&spec);
     if !mistakes.is_empty() {
-        return Err(spec_file::refuse("this is not an environment", &mistakes).hint("name an image, a conda file or a build context"));
+        return Err(spec_file::refuse("this is not an environment", &mistakes)
+            .hint("name an image, a conda file or a build context"));
     }
     check_files(&spec, &base, "")?;
     let session = context.session().await?;
@@ -114,7 +124,11 @@ async fn body(session: &Session<'_>, spec: &Environment, base: &Base, anonymous:
         None => None,
     };
     let context = match build_path(spec) {
-        Some(path) => Some(upload_data(&session.uploader(), &base.path(path), None).await.doing(|| "cannot send the build context".to_owned())?),
+        Some(path) => Some(
+            upload_data(&session.uploader(), &base.path(path), None)
+                .await
+                .doing(|| "cannot send the build context".to_owned())?,
+        ),
         None => None,
     };
     Ok(environment_body(spec, conda.as_deref(), context.as_deref(), anonymous))

@@ -46,7 +46,7 @@ pub(super) async fn run(context: &Context, verb: Verb) -> Done<ExitCode> {
 
 /// A job that must exist, as the server keeps it.
 async fn fetch(session: &Session<'_>, name: &JobName) -> Done<Value> {
-    let found = session.client.find(&session.path(&format!("jobs/{name}"))).await;
+    let found = session.find(&session.path(&format!("jobs/{name}"))).await;
     match found.doing(|| format!("cannot show job `{name}`"))? {
         Some(job) => Ok(job),
         None => Err(unknown(session, name)),
@@ -127,7 +127,11 @@ async fn update(context: &Context, args: &Update) -> Done {
     let name = parse_name(&args.name)?;
     let session = context.session().await?;
     let mut job = fetch(&session, &name).await?;
-    change::apply(&mut job["properties"], &args.change, &[("display_name", "displayName"), ("description", "description")])?;
+    change::apply(
+        &mut job["properties"],
+        &args.change,
+        &[("display_name", "displayName"), ("description", "description")],
+    )?;
     put_back(&session, &name, &job).await
 }
 
@@ -141,8 +145,11 @@ async fn set_archived(context: &Context, args: &Name, archived: bool) -> Done {
 
 async fn put_back(session: &Session<'_>, name: &JobName, job: &Value) -> Done {
     let body = json!({"properties": job["properties"]});
-    let changed: Value =
-        session.client.put(&session.path(&format!("jobs/{name}")), &body).await.doing(|| format!("cannot change job `{name}`"))?;
+    let changed: Value = session
+        .client
+        .put(&session.path(&format!("jobs/{name}")), &body)
+        .await
+        .doing(|| format!("cannot change job `{name}`"))?;
     session.output().show(&view::show(&changed))
 }
 

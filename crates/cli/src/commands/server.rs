@@ -12,7 +12,7 @@ use std::process::ExitCode;
 pub(super) fn run(context: &Context, verb: ServerVerb) -> Done<ExitCode> {
     match verb {
         ServerVerb::Start(args) if args.foreground || args.detached => {
-            return Ok(roles::server_foreground(&context.config, args.detached)?);
+            return roles::server_foreground(&context.config, args.detached);
         }
         ServerVerb::Start(_) => wait(start(context))?,
         ServerVerb::Stop => wait(stop(context))?,
@@ -41,7 +41,10 @@ async fn stop(context: &Context) -> Done {
         return Ok(());
     };
     local::stop(&context.config.home).await?;
-    context.output.note(&format!("stopped the server at {}; running jobs go on and are found again at the next start", running.url));
+    context.output.note(&format!(
+        "stopped the server at {}; running jobs go on and are found again at the next start",
+        running.url
+    ));
     Ok(())
 }
 
@@ -65,7 +68,9 @@ async fn backup(context: &Context, args: &Backup) -> Done {
         return Err(Failure::input(format!("`{}` already exists", to.display())).hint("choose another name"));
     }
     local::backup(&context.config, &to).await?;
-    context.output.note(&format!("wrote `{}`; to restore, stop the server and put it in place of its database", to.display()));
+    context
+        .output
+        .note(&format!("wrote `{}`; to restore, stop the server and put it in place of its database", to.display()));
     Ok(())
 }
 

@@ -49,7 +49,11 @@ async fn create(context: &Context, args: &WorkspaceCreate) -> Done {
     spec.location = args.location.clone().or(spec.location);
     let name = named(spec.name.as_deref())?;
     let session = context.session().await?;
-    let made: Value = session.client.put(&at(&session, &name), &body(&spec)).await.doing(|| format!("cannot create workspace `{name}`"))?;
+    let made: Value = session
+        .client
+        .put(&at(&session, &name), &body(&spec))
+        .await
+        .doing(|| format!("cannot create workspace `{name}`"))?;
     context.output.show(&view(&made))
 }
 
@@ -78,7 +82,11 @@ async fn update(context: &Context, args: &Update) -> Done {
     let request = json!({"location": found["location"], "tags": open["tags"], "properties": {
         "friendlyName": or_empty(&open["friendlyName"]), "description": or_empty(&open["description"]),
     }});
-    let changed: Value = session.client.put(&at(&session, &name), &request).await.doing(|| format!("cannot change workspace `{name}`"))?;
+    let changed: Value = session
+        .client
+        .put(&at(&session, &name), &request)
+        .await
+        .doing(|| format!("cannot change workspace `{name}`"))?;
     context.output.show(&view(&changed))
 }
 
@@ -106,7 +114,8 @@ fn read(file: &std::path::Path, sets: &[String]) -> Done<Workspace> {
 }
 
 fn body(spec: &Workspace) -> Value {
-    let mut properties: Map<String, Value> = spec.settings.iter().map(|(key, value)| (camel(key), value.clone())).collect();
+    let mut properties: Map<String, Value> =
+        spec.settings.iter().map(|(key, value)| (camel(key), value.clone())).collect();
     properties.shift_remove("resourceGroup");
     properties.insert("friendlyName".to_owned(), json!(spec.display_name));
     properties.insert("description".to_owned(), json!(spec.description));
@@ -117,7 +126,8 @@ fn view(resource: &Value) -> Value {
     let properties = &resource["properties"];
     let id = text(resource, "id");
     let parts: Vec<&str> = id.split('/').collect();
-    let group = parts.iter().position(|part| part.eq_ignore_ascii_case("resourceGroups")).and_then(|at| parts.get(at + 1));
+    let group =
+        parts.iter().position(|part| part.eq_ignore_ascii_case("resourceGroups")).and_then(|at| parts.get(at + 1));
     let mut out = json!({
         "name": resource["name"], "display_name": properties["friendlyName"], "description": properties["description"],
         "location": resource["location"], "resource_group": group, "tags": resource["tags"], "workspace_id": properties["workspaceId"],
@@ -132,7 +142,8 @@ fn view(resource: &Value) -> Value {
 
 async fn fetch(session: &Session<'_>, name: &WorkspaceName) -> Done<Value> {
     let found = session.client.find(&at(session, name)).await?;
-    found.ok_or_else(|| Failure::input(format!("there is no workspace `{name}`")).hint("run `peregrine workspace list`"))
+    found
+        .ok_or_else(|| Failure::input(format!("there is no workspace `{name}`")).hint("run `peregrine workspace list`"))
 }
 
 fn at(session: &Session<'_>, name: &WorkspaceName) -> String {

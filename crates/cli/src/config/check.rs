@@ -168,7 +168,11 @@ fn scalar(value: &Value) -> Option<String> {
 
 fn read_types(value: &Value, tell: &mut impl FnMut(&str, String, String)) -> Vec<InstanceType> {
     let Value::Array(items) = value else {
-        tell("local.instance_types", "must be a list".to_owned(), "write `[[local.instance_types]]` for each".to_owned());
+        tell(
+            "local.instance_types",
+            "must be a list".to_owned(),
+            "write `[[local.instance_types]]` for each".to_owned(),
+        );
         return Vec::new();
     };
     let mut types: Vec<InstanceType> = Vec::new();
@@ -216,7 +220,11 @@ fn amounts(table: &Table, key: &str, tell: &mut impl FnMut(&str, String, String)
     let text = |name: &str| table.get(name).and_then(scalar);
     let cpu_milli = text("cpu").as_deref().and_then(parse_cpu).filter(|milli| *milli > 0);
     if cpu_milli.is_none() {
-        tell(&format!("{key}.cpu"), "must be an amount of cores above zero".to_owned(), "such as `2` or `500m`".to_owned());
+        tell(
+            &format!("{key}.cpu"),
+            "must be an amount of cores above zero".to_owned(),
+            "such as `2` or `500m`".to_owned(),
+        );
     }
     let memory_bytes = text("memory").as_deref().and_then(parse_bytes).filter(|bytes| *bytes > 0);
     if memory_bytes.is_none() {
@@ -238,7 +246,8 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
     let listen = found.parse("server.listen", bad, address, str::parse::<SocketAddr>);
     let http = found.parse("server.http", bad, address, str::parse::<SocketAddr>);
     let url = found.parse("server.url", bad, "write it like `https://ml.example.org:7423`", server_url);
-    let workspace = found.parse("defaults.workspace", bad, "name a workspace", |t| WorkspaceName::parse(t).map(String::from));
+    let workspace =
+        found.parse("defaults.workspace", bad, "name a workspace", |t| WorkspaceName::parse(t).map(String::from));
     let resource_group = found.parse("defaults.resource_group", bad, "letters, digits, `-`, `_` and `.`", id_part);
     let subscription = found.parse("defaults.subscription", bad, "letters, digits, `-`, `_` and `.`", id_part);
     let output = found.parse("defaults.output", bad, "one of `table`, `json`, `yaml`, `tsv`, `none`", |text| {
@@ -251,8 +260,10 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
     });
     let amount = "it is not an amount";
     let slots = Slots {
-        cpu_milli: found.parse("local.cpus", bad, "such as `4` or `500m`", |t| parse_cpu(t).filter(|n| *n > 0).ok_or(amount)),
-        memory_bytes: found.parse("local.memory", bad, "such as `8Gi`", |t| parse_bytes(t).filter(|n| *n > 0).ok_or(amount)),
+        cpu_milli: found
+            .parse("local.cpus", bad, "such as `4` or `500m`", |t| parse_cpu(t).filter(|n| *n > 0).ok_or(amount)),
+        memory_bytes: found
+            .parse("local.memory", bad, "such as `8Gi`", |t| parse_bytes(t).filter(|n| *n > 0).ok_or(amount)),
         gpus: found.parse("local.gpus", bad, "a whole number", str::parse),
     };
     let max_retries = found.parse("local.max_retries", bad, "a whole number", str::parse);
@@ -286,14 +297,27 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
 }
 
 /// What the addresses must satisfy together.
-fn addresses(found: &Found, listen: Option<SocketAddr>, http: Option<SocketAddr>, cert: bool, key: bool, bad: &mut Vec<Mistake>) {
+fn addresses(
+    found: &Found,
+    listen: Option<SocketAddr>,
+    http: Option<SocketAddr>,
+    cert: bool,
+    key: bool,
+    bad: &mut Vec<Mistake>,
+) {
     if cert != key {
-        let (has, lacks) = if cert { ("server.tls_cert", "server.tls_key") } else { ("server.tls_key", "server.tls_cert") };
+        let (has, lacks) =
+            if cert { ("server.tls_cert", "server.tls_key") } else { ("server.tls_key", "server.tls_cert") };
         bad.push(found.mistake(has, format!("is set without `{lacks}`"), "set both"));
     }
-    if let Some(listen) = listen.filter(|listen| !listen.ip().is_loopback() && !(cert && key)) {
-        let message = format!("`{listen}` is reachable from other machines, which is refused without a certificate of your own");
-        bad.push(found.mistake("server.listen", message, "set `server.tls_cert` and `server.tls_key`, or listen on 127.0.0.1"));
+    if let Some(listen) = listen.filter(|listen| !(listen.ip().is_loopback() || cert && key)) {
+        let message =
+            format!("`{listen}` is reachable from other machines, which is refused without a certificate of your own");
+        bad.push(found.mistake(
+            "server.listen",
+            message,
+            "set `server.tls_cert` and `server.tls_key`, or listen on 127.0.0.1",
+        ));
     }
     if let Some(http) = http.filter(|http| !http.ip().is_loopback()) {
         let message = format!("`{http}` would carry tokens over the network in the clear");

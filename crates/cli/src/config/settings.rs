@@ -17,23 +17,53 @@ const fn setting(key: &'static str, variable: &'static str, default: &'static st
 
 /// Every setting that is one value.
 pub(crate) const SETTINGS: &[Setting] = &[
-    setting("server.listen", "PEREGRINE_SERVER_LISTEN", "127.0.0.1:7423", "address of the server; another free port is taken when the default one is in use"),
+    setting(
+        "server.listen",
+        "PEREGRINE_SERVER_LISTEN",
+        "127.0.0.1:7423",
+        "address of the server; another free port is taken when the default one is in use",
+    ),
     setting("server.http", "PEREGRINE_SERVER_HTTP", "", "a second address without TLS, on loopback only"),
-    setting("server.tls_cert", "PEREGRINE_SERVER_TLS_CERT", "", "certificate chain in PEM; needed to listen beyond loopback"),
+    setting(
+        "server.tls_cert",
+        "PEREGRINE_SERVER_TLS_CERT",
+        "",
+        "certificate chain in PEM; needed to listen beyond loopback",
+    ),
     setting("server.tls_key", "PEREGRINE_SERVER_TLS_KEY", "", "private key of that certificate in PEM"),
     setting("server.url", "PEREGRINE_SERVER_URL", "", "a server elsewhere to talk to, instead of this machine's own"),
     setting("server.token_file", "PEREGRINE_SERVER_TOKEN_FILE", "", "file with the token for that server"),
-    setting("server.authority_file", "PEREGRINE_SERVER_AUTHORITY_FILE", "", "file with the authority that signed its certificate, in PEM"),
+    setting(
+        "server.authority_file",
+        "PEREGRINE_SERVER_AUTHORITY_FILE",
+        "",
+        "file with the authority that signed its certificate, in PEM",
+    ),
     setting("defaults.workspace", "PEREGRINE_WORKSPACE", "default", "the workspace when `-w` names none"),
     setting("defaults.resource_group", "PEREGRINE_RESOURCE_GROUP", "default", "part of resource ids"),
-    setting("defaults.subscription", "PEREGRINE_SUBSCRIPTION", "00000000-0000-0000-0000-000000000000", "part of resource ids"),
+    setting(
+        "defaults.subscription",
+        "PEREGRINE_SUBSCRIPTION",
+        "00000000-0000-0000-0000-000000000000",
+        "part of resource ids",
+    ),
     setting("defaults.output", "PEREGRINE_OUTPUT", "", "`table`, `json`, `yaml`, `tsv` or `none`"),
-    setting("local.isolation", "PEREGRINE_LOCAL_ISOLATION", "none", "`required` refuses jobs whose container image cannot be used; `none` runs them on the host"),
+    setting(
+        "local.isolation",
+        "PEREGRINE_LOCAL_ISOLATION",
+        "none",
+        "`required` refuses jobs whose container image cannot be used; `none` runs them on the host",
+    ),
     setting("local.cpus", "PEREGRINE_LOCAL_CPUS", "", "cores that jobs may use; all when absent"),
     setting("local.memory", "PEREGRINE_LOCAL_MEMORY", "", "memory that jobs may use, such as `8Gi`; all when absent"),
     setting("local.gpus", "PEREGRINE_LOCAL_GPUS", "", "GPUs that jobs may use; all when absent"),
     setting("local.max_retries", "PEREGRINE_LOCAL_MAX_RETRIES", "3", "new attempts at a job whose node was lost"),
-    setting("local.grace_seconds", "PEREGRINE_LOCAL_GRACE_SECONDS", "10", "seconds between asking a process to end and killing it"),
+    setting(
+        "local.grace_seconds",
+        "PEREGRINE_LOCAL_GRACE_SECONDS",
+        "10",
+        "seconds between asking a process to end and killing it",
+    ),
     setting("local.cache_size", "PEREGRINE_LOCAL_CACHE_SIZE", "20Gi", "the most the cache of remote data may hold"),
 ];
 

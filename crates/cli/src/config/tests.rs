@@ -42,9 +42,9 @@ fn every_mistake_is_told_with_its_file_and_key() {
         "[server]\nlistn = \"x\"\nhttp = \"0.0.0.0:80\"\nlisten = \"0.0.0.0:7423\"\nurl = \"http://example.org\"\n\
          [lokal]\ncpus = 1\n[local]\nmemory = \"lots\"\nisolation = \"maybe\"\ngpus = [1]\n",
         expect![[r#"
-            /h/peregrine.toml: `server.listn`: is not a setting (did you mean `server.listen`?)
-            /h/peregrine.toml: `lokal`: is not a section of the settings (did you mean `local`?)
             /h/peregrine.toml: `local.gpus`: must be one value (write text, a number or a boolean)
+            /h/peregrine.toml: `lokal`: is not a section of the settings (did you mean `local`?)
+            /h/peregrine.toml: `server.listn`: is not a setting (did you mean `server.listen`?)
             /h/peregrine.toml: `server.url`: `http://example.org` cannot be used: a token must not travel without TLS (write it like `https://ml.example.org:7423`)
             /h/peregrine.toml: `local.isolation`: `maybe` cannot be used: it is not a word known here (write `none` or `required`)
             /h/peregrine.toml: `local.memory`: `lots` cannot be used: it is not an amount (such as `8Gi`)
@@ -88,7 +88,12 @@ fn a_value_is_changed_without_disturbing_the_rest() {
         ("server", "listen", "b", "# mine\n[server] # here\nlisten = \"b\"\n# kept\n[local]\ncpus = 2\n"),
         ("server", "http", "c", "# mine\n[server] # here\nhttp = \"c\"\nlisten = \"a\"\n# kept\n[local]\ncpus = 2\n"),
         ("local", "cpus", "", "# mine\n[server] # here\nlisten = \"a\"\n# kept\n[local]\n"),
-        ("defaults", "workspace", "007", "# mine\n[server] # here\nlisten = \"a\"\n# kept\n[local]\ncpus = 2\n\n[defaults]\nworkspace = \"007\"\n"),
+        (
+            "defaults",
+            "workspace",
+            "007",
+            "# mine\n[server] # here\nlisten = \"a\"\n# kept\n[local]\ncpus = 2\n\n[defaults]\nworkspace = \"007\"\n",
+        ),
     ] {
         assert_eq!(with_value(text, section, key, value), expect, "{key}");
     }

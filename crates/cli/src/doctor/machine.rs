@@ -35,7 +35,12 @@ pub(super) fn disk(home: &Path) -> Check {
     let found = format!("{} free", humane_bytes(free));
     match free >= LITTLE {
         true => Check::ok("disk", needed_for, found),
-        false => Check::missing("disk", needed_for, found, format!("free some space; below {} jobs may fail", humane_bytes(LITTLE))),
+        false => Check::missing(
+            "disk",
+            needed_for,
+            found,
+            format!("free some space; below {} jobs may fail", humane_bytes(LITTLE)),
+        ),
     }
 }
 
@@ -81,7 +86,12 @@ pub(super) fn cgroups() -> Check {
         (true, _) => "version 2",
         (false, true) => "version 1",
         (false, false) => {
-            return Check::missing("cgroups", needed_for, "not mounted", "without them limits are not enforced; jobs run all the same");
+            return Check::missing(
+                "cgroups",
+                needed_for,
+                "not mounted",
+                "without them limits are not enforced; jobs run all the same",
+            );
         }
     };
     let limits = domain::Resources { cpu_milli: 1000, memory_bytes: 64 << 20, gpus: 0 };
@@ -102,8 +112,14 @@ pub(super) fn gpus() -> Check {
     let needed_for = "GPU jobs";
     let gpus = agent::gpu::detect();
     if gpus.is_empty() {
-        return Check::missing("gpu", needed_for, "none that NVML sees", "install NVIDIA's driver if this machine has a GPU");
+        return Check::missing(
+            "gpu",
+            needed_for,
+            "none that NVML sees",
+            "install NVIDIA's driver if this machine has a GPU",
+        );
     }
-    let models: Vec<String> = gpus.iter().map(|gpu| format!("{} ({})", gpu.model, humane_bytes(gpu.memory_bytes))).collect();
+    let models: Vec<String> =
+        gpus.iter().map(|gpu| format!("{} ({})", gpu.model, humane_bytes(gpu.memory_bytes))).collect();
     Check::ok("gpu", needed_for, models.join(", "))
 }

@@ -14,7 +14,12 @@ pub(super) async fn python() -> Check {
             return Check::ok("python", needed_for, version);
         }
     }
-    Check::missing("python", needed_for, "no Python 3 on the PATH", "install Python 3.9 or newer; uv can fetch one for environments where it may download")
+    Check::missing(
+        "python",
+        needed_for,
+        "no Python 3 on the PATH",
+        "install Python 3.9 or newer; uv can fetch one for environments where it may download",
+    )
 }
 
 pub(super) async fn uv(home: &Path) -> Check {
@@ -25,7 +30,12 @@ pub(super) async fn uv(home: &Path) -> Check {
             return Check::ok("uv", needed_for, version);
         }
     }
-    Check::missing("uv", needed_for, "not on the PATH", "it is fetched from PyPI when first needed; without it `venv` and pip are used, which are slower")
+    Check::missing(
+        "uv",
+        needed_for,
+        "not on the PATH",
+        "it is fetched from PyPI when first needed; without it `venv` and pip are used, which are slower",
+    )
 }
 
 pub(super) async fn conda() -> Check {
@@ -35,7 +45,12 @@ pub(super) async fn conda() -> Check {
             return Check::ok("conda", needed_for, format!("{program} {}", version.trim_start_matches(program).trim()));
         }
     }
-    Check::missing("conda", needed_for, "no micromamba, mamba or conda on the PATH", "install micromamba if your conda files name more than Python and pip packages")
+    Check::missing(
+        "conda",
+        needed_for,
+        "no micromamba, mamba or conda on the PATH",
+        "install micromamba if your conda files name more than Python and pip packages",
+    )
 }
 
 pub(super) async fn containers() -> Check {
@@ -54,7 +69,8 @@ pub(super) async fn containers() -> Check {
         }
     }
     let found = if found.is_empty() { "no podman and no docker on the PATH".to_owned() } else { found.join(", ") };
-    let fix = "install or start podman or docker; until then jobs with an image run on the host, marked `isolation: none`";
+    let fix =
+        "install or start podman or docker; until then jobs with an image run on the host, marked `isolation: none`";
     Check::missing("containers", needed_for, found, fix)
 }
 
@@ -62,7 +78,9 @@ pub(super) async fn git() -> Check {
     let needed_for = "code given as a git address";
     match ask("git", &["--version"]).await {
         Some(version) => Check::ok("git", needed_for, version),
-        None => Check::missing("git", needed_for, "not on the PATH", "install git if your job files use `code: git+...`"),
+        None => {
+            Check::missing("git", needed_for, "not on the PATH", "install git if your job files use `code: git+...`")
+        }
     }
 }
 

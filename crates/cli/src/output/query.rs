@@ -55,6 +55,8 @@ fn written_order(ast: &Ast, order: &mut Vec<String>) {
             written_order(rhs, order);
         }
         Ast::Flatten { node, .. } | Ast::ObjectValues { node, .. } => written_order(node, order),
+        Ast::Condition { then, .. } => written_order(then, order),
+        Ast::Expref { ast, .. } => written_order(ast, order),
         Ast::Function { args, .. } => args.iter().for_each(|arg| written_order(arg, order)),
         Ast::MultiList { elements, .. } => elements.iter().for_each(|element| written_order(element, order)),
         _ => {}
@@ -82,7 +84,8 @@ mod tests {
     #[test]
     fn a_selection_keeps_the_order_it_was_written_in() {
         let query = Query::parse("[?status=='Failed'].{s: status, n: name}").unwrap();
-        let found = query.apply(&json!([{"name": "a", "status": "Failed"}, {"name": "b", "status": "Completed"}])).unwrap();
+        let found =
+            query.apply(&json!([{"name": "a", "status": "Failed"}, {"name": "b", "status": "Completed"}])).unwrap();
         assert_eq!(found.to_string(), r#"[{"s":"Failed","n":"a"}]"#);
     }
 

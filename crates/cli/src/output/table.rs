@@ -176,8 +176,16 @@ fn brief(value: &Value) -> String {
 fn width_of(c: char) -> usize {
     match c as u32 {
         0x0300..=0x036F | 0x200B..=0x200F | 0xFE00..=0xFE0F => 0,
-        0x1100..=0x115F | 0x2E80..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0xFE30..=0xFE6F | 0xFF00..=0xFF60
-        | 0xFFE0..=0xFFE6 | 0x1F300..=0x1F64F | 0x1F900..=0x1F9FF | 0x20000..=0x3FFFD => 2,
+        0x1100..=0x115F
+        | 0x2E80..=0xA4CF
+        | 0xAC00..=0xD7A3
+        | 0xF900..=0xFAFF
+        | 0xFE30..=0xFE6F
+        | 0xFF00..=0xFF60
+        | 0xFFE0..=0xFFE6
+        | 0x1F300..=0x1F64F
+        | 0x1F900..=0x1F9FF
+        | 0x20000..=0x3FFFD => 2,
         _ => 1,
     }
 }
@@ -228,7 +236,8 @@ mod tests {
 
     #[test]
     fn one_thing_is_a_list_of_facts() {
-        let value = json!({"name": "a", "tags": {"k": "v"}, "none": null, "empty": {}, "list": [1, 2], "text": "one\ntwo\n"});
+        let value =
+            json!({"name": "a", "tags": {"k": "v"}, "none": null, "empty": {}, "list": [1, 2], "text": "one\ntwo\n"});
         expect![[r#"
             name    a
             tags.k  v

@@ -44,7 +44,9 @@ mod tests {
     #[test]
     fn ages_are_told_in_one_unit() {
         let now = Timestamp(100 * 86_400_000);
-        for (seconds, expect) in [(3, "just now"), (59, "59 s ago"), (125, "2 min ago"), (7_300, "2 h ago"), (90_000, "1 d ago")] {
+        for (seconds, expect) in
+            [(3, "just now"), (59, "59 s ago"), (125, "2 min ago"), (7_300, "2 h ago"), (90_000, "1 d ago")]
+        {
             assert_eq!(ago(&json!(now.0 - seconds * 1000), now), expect);
         }
         assert_eq!(ago(&json!("1970-01-01T00:00:00.000+00:00"), now), "1970-01-01");

@@ -46,7 +46,8 @@ impl Store {
         let secrets = format!("{}/datastores/{name}/listSecrets", up.scope.path());
         let secrets: Value = up.client.post(&secrets, &json!({"expirableSecret": true, "expireAfterHours": 1})).await?;
         let signature = secrets["sasToken"].as_str().unwrap_or_default().to_owned();
-        let container = format!("{}/blob/{account}.blob.{}/{}", up.client.url(), text("endpoint"), text("containerName"));
+        let container =
+            format!("{}/blob/{account}.blob.{}/{}", up.client.url(), text("endpoint"), text("containerName"));
         Ok(Store { name, container, signature })
     }
 
@@ -90,7 +91,8 @@ impl Store {
     }
 
     async fn put(&self, up: &Uploader<'_>, name: &str, item: &Item) -> Done {
-        let unreadable = |error: std::io::Error| Failure::file(format!("cannot read `{}`", item.path.display()), &error);
+        let unreadable =
+            |error: std::io::Error| Failure::file(format!("cannot read `{}`", item.path.display()), &error);
         let body = if item.bytes <= SMALL {
             reqwest::Body::from(tokio::fs::read(&item.path).await.map_err(unreadable)?)
         } else {

@@ -25,22 +25,31 @@ pub(crate) async fn upload_code(up: &Uploader<'_>, folder: &Path) -> Done<String
     }
     if snapshot.items.len() > MANY {
         let count = snapshot.items.len();
-        up.output.note(&format!("notice: `{}` has {count} files; `.amlignore` can leave out what the job does not need", folder.display()));
+        up.output.note(&format!(
+            "notice: `{}` has {count} files; `.amlignore` can leave out what the job does not need",
+            folder.display()
+        ));
     }
-    let hash = content_hash(&snapshot.items).map_err(|error| Failure::file(format!("cannot read `{}`", folder.display()), &error))?;
+    let hash = content_hash(&snapshot.items)
+        .map_err(|error| Failure::file(format!("cannot read `{}`", folder.display()), &error))?;
     let codes = format!("{}/codes/{}/versions", up.scope.path(), outside::guid());
     let known = up.client.list(&format!("{codes}?hash={hash}&hashVersion={HASH_VERSION}"), 1).await?;
     if let Some(id) = known.first().and_then(|code| code["id"].as_str()) {
         return Ok(id.to_owned());
     }
-    let pending: Value =
-        up.client.post(&format!("{codes}/1/startPendingUpload"), &json!({"pendingUploadType": "TemporaryBlobReference"})).await?;
+    let pending: Value = up
+        .client
+        .post(&format!("{codes}/1/startPendingUpload"), &json!({"pendingUploadType": "TemporaryBlobReference"}))
+        .await?;
     let place = &pending["blobReferenceForConsumption"];
     let signed = place["credential"]["sasUri"].as_str().unwrap_or_default();
     let (container, signature) = signed.split_once('?').unwrap_or((signed, ""));
     let store = Store { name: String::new(), container: container.to_owned(), signature: signature.to_owned() };
     let name = folder_name(folder);
-    store.put_all(up, &name, &snapshot.items).await.doing(|| format!("cannot upload the code in `{}`", folder.display()))?;
+    store
+        .put_all(up, &name, &snapshot.items)
+        .await
+        .doing(|| format!("cannot upload the code in `{}`", folder.display()))?;
     let body = json!({"properties": {
         "codeUri": format!("{}/{name}", place["blobUri"].as_str().unwrap_or(container)),
         "isAnonymous": true,
@@ -54,7 +63,8 @@ fn list(path: &Path) -> Done<Snapshot> {
     if !path.is_file() {
         return walk(path, true);
     }
-    let bytes = path.metadata().map_err(|error| Failure::file(format!("cannot read `{}`", path.display()), &error))?.len();
+    let bytes =
+        path.metadata().map_err(|error| Failure::file(format!("cannot read `{}`", path.display()), &error))?.len();
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok(Snapshot { items: vec![Item { name, path: path.to_owned(), bytes }], notices: Vec::new() })
 }

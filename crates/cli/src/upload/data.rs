@@ -1,6 +1,11 @@
 //! Local data for jobs, data assets and models: sent to a datastore under the hash of its content.
 
-use super::{Uploader, blob::Store, code::folder_name, snapshot::{Snapshot, walk}};
+use super::{
+    Uploader,
+    blob::Store,
+    code::folder_name,
+    snapshot::{Snapshot, walk},
+};
 use crate::failure::{Doing, Done, Failure};
 use api::blob::{Item, content_hash};
 use std::path::Path;
@@ -15,7 +20,9 @@ pub(crate) async fn upload_data(up: &Uploader<'_>, path: &Path, datastore: Optio
     let hash = content_hash(&items).map_err(|error| Failure::file(cannot(), &error))?;
     let store = Store::open(up, datastore).await.doing(cannot)?;
     let prefix = format!("LocalUpload/{hash}{prefix}");
-    let Some(first) = items.first().map(|item| format!("{prefix}/{}", item.name)) else { return Err(Failure::input(cannot())) };
+    let Some(first) = items.first().map(|item| format!("{prefix}/{}", item.name)) else {
+        return Err(Failure::input(cannot()));
+    };
     if !store.is_complete(up, &first).await? {
         store.put_all(up, &prefix, &items).await?;
         store.mark_complete(up, &first).await.doing(cannot)?;

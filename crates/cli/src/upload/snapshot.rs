@@ -27,7 +27,8 @@ pub(super) struct Snapshot {
 pub(super) fn walk(folder: &Path, honour: bool) -> Done<Snapshot> {
     let root = fs::canonicalize(folder).map_err(|error| unreadable(folder, &error))?;
     let ignore_file = [".amlignore", ".gitignore"].into_iter().find(|name| honour && root.join(name).is_file());
-    let mut walk = Walk { root: root.clone(), ignore_file, rules: Vec::new(), chain: Vec::new(), found: Snapshot::default() };
+    let mut walk =
+        Walk { root: root.clone(), ignore_file, rules: Vec::new(), chain: Vec::new(), found: Snapshot::default() };
     walk.folder(&root, "")?;
     // Names are compared whole, so that `a.b` and `a/b` have one place each in every listing.
     walk.found.items.sort_by(|a, b| a.name.cmp(&b.name));
@@ -77,14 +78,16 @@ impl Walk {
 
     /// Takes up the ignore file of a folder, if it has one.
     fn enter(&mut self, here: &Path) -> Done<bool> {
-        let Some(file) = self.ignore_file.map(|name| here.join(name)).filter(|file| file.is_file()) else { return Ok(false) };
+        let Some(file) = self.ignore_file.map(|name| here.join(name)).filter(|file| file.is_file()) else {
+            return Ok(false);
+        };
         let mut builder = GitignoreBuilder::new(here);
         if let Some(error) = builder.add(&file) {
             return Err(Failure::input(format!("cannot use `{}`", file.display())).because(error.to_string()));
         }
-        let rules = builder.build().map_err(|error| {
-            Failure::input(format!("cannot use `{}`", file.display())).because(error.to_string())
-        })?;
+        let rules = builder
+            .build()
+            .map_err(|error| Failure::input(format!("cannot use `{}`", file.display())).because(error.to_string()))?;
         self.rules.push(rules);
         Ok(true)
     }
@@ -98,7 +101,10 @@ impl Walk {
             return Ok(());
         }
         if kind.is_dir() {
-            let real = self.chain.last().map_or_else(|| path.clone(), |parent| parent.join(path.file_name().unwrap_or_default()));
+            let real = self
+                .chain
+                .last()
+                .map_or_else(|| path.clone(), |parent| parent.join(path.file_name().unwrap_or_default()));
             return self.folder(&real, name);
         }
         if kind.is_file() {
@@ -115,7 +121,9 @@ impl Walk {
         };
         if !real.starts_with(&self.root) {
             if !self.is_left_out(path, real.is_dir()) {
-                self.found.notices.push(format!("left out `{name}`: the link leads out of the folder, to `{}`", real.display()));
+                self.found
+                    .notices
+                    .push(format!("left out `{name}`: the link leads out of the folder, to `{}`", real.display()));
             }
             return Ok(());
         }

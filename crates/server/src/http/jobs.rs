@@ -255,11 +255,11 @@ fn hint_for(code: &str) -> &'static str {
 /// Readings of the node between the job's start and its end.
 pub(crate) async fn samples(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
     let (_, row) = find(&app, &at).await?;
-    let (from, to) = match &row.job.state {
-        JobState::Running { since, .. } | JobState::Finalizing { since, .. } => (*since, app.now()),
-        JobState::Ended { at, started_at, .. } => (started_at.unwrap_or(*at), *at),
-        _ => (app.now(), app.now()),
+    let to = match &row.job.state {
+        JobState::Ended { at, .. } => *at,
+        _ => app.now(),
     };
+    let from = row.job.state.started_at().unwrap_or(to);
     // The readings on either side of a short job still tell something.
     let (from, to) = (Timestamp(from.0 - 5_000), Timestamp(to.0 + 5_000));
     let samples = app

@@ -44,10 +44,11 @@ fn details(row: &JobRow) -> Value {
         "phase": state.name(), "note": row.note, "target": row.target, "attempt": attempt, "attempts": row.job.attempts,
         "logs": format!("{prefix}user_logs"), "isolation": row.isolation,
     });
+    if let Some(at) = state.started_at() {
+        out["startedAt"] = json!(at.iso());
+    }
     match state {
-        JobState::Running { since, .. } | JobState::Finalizing { since, .. } => out["startedAt"] = json!(since.iso()),
-        JobState::Ended { outcome, at, started_at } => {
-            out["startedAt"] = json!(started_at.map(|at| at.iso()));
+        JobState::Ended { outcome, at, .. } => {
             out["endedAt"] = json!(at.iso());
             match outcome {
                 Outcome::Failed(failure) => out["failure"] = json!(failure),

@@ -68,7 +68,7 @@ async fn submit(session: &Session<'_>, job: &mut CommandJob, base: &Base, name: 
     }
     let body = json!({"properties": api::arm::job::body(job)});
     // A name that was chosen may be taken; a job that exists must not be changed by submitting another.
-    if job.name.is_some() && session.client.find(&path).await?.is_some() {
+    if job.name.is_some() && session.find(&path).await?.is_some() {
         return Err(Failure::input(format!("there is already a job `{name}`"))
             .hint("choose another name with `-n`, or leave `name` out of the file"));
     }

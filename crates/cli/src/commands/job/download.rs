@@ -38,9 +38,13 @@ pub(super) async fn download(context: &Context, args: &Download) -> Done {
 }
 
 async fn artifacts(session: &Session<'_>, name: &JobName, to: &Path) -> Done {
-    let listed: Value =
-        session.client.get(&session.path(&format!("jobs/{name}/artifacts"))).await.doing(|| format!("cannot list the files of job `{name}`"))?;
-    let files: Vec<&str> = listed["value"].as_array().into_iter().flatten().filter_map(|file| file["path"].as_str()).collect();
+    let listed: Value = session
+        .client
+        .get(&session.path(&format!("jobs/{name}/artifacts")))
+        .await
+        .doing(|| format!("cannot list the files of job `{name}`"))?;
+    let files: Vec<&str> =
+        listed["value"].as_array().into_iter().flatten().filter_map(|file| file["path"].as_str()).collect();
     for path in &files {
         take(session, name, path, &inside(to, path)?).await?;
     }
@@ -59,7 +63,11 @@ async fn take(session: &Session<'_>, name: &JobName, path: &str, to: &Path) -> D
     let mut offset = 0;
     loop {
         let url = session.path(&format!("jobs/{name}/artifacts/{encoded}?offset={offset}"));
-        let answer = session.client.send(session.client.request(Method::GET, &url)).await.doing(|| format!("cannot download `{path}`"))?;
+        let answer = session
+            .client
+            .send(session.client.request(Method::GET, &url))
+            .await
+            .doing(|| format!("cannot download `{path}`"))?;
         let bytes = answer.bytes().await.map_err(|error| session.client.unreachable(error))?;
         if bytes.is_empty() {
             return file.flush().await.map_err(cannot);
@@ -76,7 +84,8 @@ async fn named_output(session: &Session<'_>, job: &JobName, name: &str, place: &
     let default = DataUri::Datastore { datastore: String::new(), path: format!("azureml/{job}/{name}/") };
     let place = if uri.is_empty() { default } else { data_uri(uri) };
     let DataUri::Datastore { datastore, path } = place else {
-        return Err(Failure::input(format!("output `{name}` cannot be downloaded from here")).because(format!("it lies at `{uri}`")));
+        return Err(Failure::input(format!("output `{name}` cannot be downloaded from here"))
+            .because(format!("it lies at `{uri}`")));
     };
     let up = session.uploader();
     let store = Store::open(&up, Some(datastore.as_str()).filter(|name| !name.is_empty())).await;

@@ -36,7 +36,9 @@ pub(super) async fn resolve(session: &Session<'_>, job: &mut CommandJob, base: &
         job.code = Some(upload_code(&up, &base.path(&code)).await?);
     }
     if let Some(EnvironmentRef::Inline(inline)) = &job.environment {
-        let id = environment::put_anonymous(session, inline, base).await.doing(|| "cannot register the environment".to_owned())?;
+        let id = environment::put_anonymous(session, inline, base)
+            .await
+            .doing(|| "cannot register the environment".to_owned())?;
         job.environment = Some(EnvironmentRef::Named(id));
     }
     for (name, input) in &mut job.inputs {

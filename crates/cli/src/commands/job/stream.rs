@@ -8,7 +8,7 @@ mod tail;
 
 use self::{
     line::StatusLine,
-    tail::{Piece, Tail},
+    tail::{From, Piece, Tail, Tails},
 };
 use super::{fetch, unknown, view};
 use crate::{
@@ -21,18 +21,13 @@ use crate::{
 use api::ClientError;
 use domain::JobName;
 use serde_json::Value;
-use std::{
-    process::ExitCode,
-    time::Duration,
-};
+use std::{process::ExitCode, time::Duration};
 use tokio::time::Instant;
 
 /// How long a server may be away before following it is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Seconds that the server may hold an answer back for news. Before the command runs two logs have news, of which
-/// one is waited for, so that wait is short.
-const WAIT_BEFORE: u32 = 2;
-const WAIT_RUNNING: u32 = 20;
+/// How often the time in the line moves on.
+const REDRAW: Duration = Duration::from_millis(250);
 const BUILD_LOG: &str = "system_logs/environment.log";
 
 /// Shows a job until it ends. The exit code is 1 unless it completed.
@@ -56,9 +51,10 @@ pub(super) async fn follow(session: Session<'_>, name: &JobName) -> Done<ExitCod
 /// Every log file of a job, each under its name.
 pub(super) async fn every_log(session: &Session<'_>, name: &JobName) -> Done<ExitCode> {
     let path = session.path(&format!("jobs/{name}/artifacts"));
-    let found = session.client.find(&path).await.doing(|| format!("cannot list the logs of job `{name}`"))?;
+    let found = session.find(&path).await.doing(|| format!("cannot list the logs of job `{name}`"))?;
     let Some(found) = found else { return Err(unknown(session, name)) };
-    let mut logs: Vec<&str> = found["value"].as_array().into_iter().flatten().filter_map(|file| file["path"].as_str()).collect();
+    let mut logs: Vec<&str> =
+        found["value"].as_array().into_iter().flatten().filter_map(|file| file["path"].as_str()).collect();
     logs.retain(|path| is_log(path));
     logs.sort_unstable();
     for log in logs {
@@ -92,34 +88,40 @@ struct Follower<'a> {
 
 impl Follower<'_> {
     async fn run(&mut self, job: &Value) -> Done {
-        let mut build = Tail::new(BUILD_LOG);
-        let mut log = Tail::new(&log_name(job));
+        let mut tails = Tails { build: Tail::new(BUILD_LOG), log: Tail::new(&log_name(job)) };
         self.line.tell(view::status(job), phase(job), note(job));
-        let mut running = !matches!(view::status(job), "Queued" | "Preparing" | "NotStarted" | "Starting" | "Provisioning");
+        let mut running =
+            !matches!(view::status(job), "Queued" | "Preparing" | "NotStarted" | "Starting" | "Provisioning");
         loop {
-            if !running {
-                let piece = self.read(&mut build, WAIT_BEFORE).await?;
-                self.show_build(&piece);
-                running = piece.has_started();
-                if running {
-                    log = self.current_log(log).await?;
+            let (from, piece) = self.read(&mut tails, running).await?;
+            match from {
+                From::Build => self.show_build(&piece),
+                From::Log => self.show_log(&piece)?,
+            }
+            if !running && piece.has_started() {
+                self.finish_build(&mut tails.build).await;
+                // A new attempt has a log of its own.
+                let name = log_name(&fetch(&self.session, self.name).await?);
+                if name != tails.log.path() {
+                    tails.log = Tail::new(&name);
                 }
-                continue;
             }
-            let piece = self.read(&mut log, WAIT_RUNNING).await?;
-            self.show_log(&piece)?;
-            if piece.over && piece.bytes.is_empty() {
-                return self.other_log(&log).await;
+            if from == From::Log && piece.over && piece.bytes.is_empty() {
+                return self.other_log(&tails.log).await;
             }
-            // A lost node sends a job back to the queue, and its new attempt has a new beginning.
-            running = piece.has_started() || !piece.bytes.is_empty();
+            // A lost node sends a job back to the queue, and its next attempt has a new beginning.
+            running = piece.has_started() || (running && !piece.bytes.is_empty());
         }
     }
 
-    /// The log of the attempt that runs now; a new attempt has one of its own.
-    async fn current_log(&self, log: Tail) -> Done<Tail> {
-        let name = log_name(&fetch(&self.session, self.name).await?);
-        if name == log.path() { Ok(log) } else { Ok(Tail::new(&name)) }
+    /// What the build said last, after the command had already started.
+    async fn finish_build(&mut self, build: &mut Tail) {
+        while let Ok(piece) = build.read(&self.session, self.name, 0).await {
+            if piece.bytes.is_empty() {
+                break;
+            }
+            self.show_build(&piece);
+        }
     }
 
     fn show_build(&mut self, piece: &Piece) {
@@ -146,14 +148,15 @@ impl Follower<'_> {
         if self.wrote {
             return Ok(());
         }
-        let found = self.session.client.find(&self.session.path(&format!("jobs/{}/artifacts", self.name))).await?;
+        let found = self.session.find(&self.session.path(&format!("jobs/{}/artifacts", self.name))).await?;
         let files = found.as_ref().and_then(|found| found["value"].as_array()).into_iter().flatten();
-        let mut logs: Vec<&str> = files.filter_map(|file| file["path"].as_str()).filter(|path| path.starts_with("user_logs/")).collect();
+        let mut logs: Vec<&str> =
+            files.filter_map(|file| file["path"].as_str()).filter(|path| path.starts_with("user_logs/")).collect();
         logs.sort_unstable();
         let Some(first) = logs.into_iter().find(|path| *path != shown.path()) else { return Ok(()) };
         let mut tail = Tail::new(first);
         loop {
-            let piece = self.read(&mut tail, 0).await?;
+            let piece = tail.read(&self.session, self.name, 0).await?;
             if piece.bytes.is_empty() {
                 return Ok(());
             }
@@ -162,15 +165,15 @@ impl Follower<'_> {
     }
 
     /// Reads on, redrawing the line meanwhile and waiting for a server that is away.
-    async fn read(&mut self, tail: &mut Tail, wait: u32) -> Done<Piece> {
+    async fn read(&mut self, tails: &mut Tails, running: bool) -> Done<(From, Piece)> {
         loop {
             let answer = {
-                let reading = tail.read(&self.session, self.name, wait);
+                let reading = tails.read(&self.session, self.name, running);
                 tokio::pin!(reading);
                 loop {
                     tokio::select! {
                         answer = &mut reading => break answer,
-                        () = tokio::time::sleep(Duration::from_millis(250)) => self.line.redraw(),
+                        () = tokio::time::sleep(REDRAW) => self.line.redraw(),
                     }
                 }
             };
@@ -224,7 +227,9 @@ fn note(job: &Value) -> &str {
 
 fn detached(output: &Output, name: &JobName) -> ExitCode {
     output.always(&format!("\ndetached; job `{name}` goes on"));
-    output.always(&format!("hint: come back with `peregrine job stream -n {name}`, stop it with `peregrine job cancel -n {name}`"));
+    output.always(&format!(
+        "hint: come back with `peregrine job stream -n {name}`, stop it with `peregrine job cancel -n {name}`"
+    ));
     ExitCode::from(Exit::Interrupted as u8)
 }
 
@@ -246,11 +251,17 @@ fn farewell(output: &Output, name: &JobName, job: &Value) -> ExitCode {
     }
     let word = if status == "Canceled" { "was canceled" } else { "failed" };
     output.always(&format!("\nerror: job `{name}` {word}{took}"));
-    if let Some(reason) = details["failure"]["message"].as_str().or(details["reason"].as_str()).or(details["note"].as_str()).filter(|text| !text.is_empty()) {
+    if let Some(reason) = details["failure"]["message"]
+        .as_str()
+        .or(details["reason"].as_str())
+        .or(details["note"].as_str())
+        .filter(|text| !text.is_empty())
+    {
         output.always(&format!("  because: {}", reason.replace('\n', "\n    ")));
     }
     // On a terminal the log has just gone by; elsewhere its end is worth repeating beside the error.
-    let last = details["failure"]["lastLines"].as_str().or(details["failure"]["last_lines"].as_str()).unwrap_or_default();
+    let last =
+        details["failure"]["lastLines"].as_str().or(details["failure"]["last_lines"].as_str()).unwrap_or_default();
     if !output.stdout_is_terminal() && !last.trim().is_empty() {
         output.always("  last lines:");
         last.trim_end().lines().for_each(|line| output.always(&format!("    {line}")));

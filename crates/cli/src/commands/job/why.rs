@@ -12,8 +12,10 @@ use serde_json::Value;
 pub(super) async fn why(context: &Context, args: &Name) -> Done {
     let name = parse_name(&args.name)?;
     let session = context.session().await?;
-    let found = session.client.find(&session.path(&format!("jobs/{name}/why"))).await;
-    let Some(answer) = found.doing(|| format!("cannot explain job `{name}`"))? else { return Err(unknown(&session, &name)) };
+    let found = session.find(&session.path(&format!("jobs/{name}/why"))).await;
+    let Some(answer) = found.doing(|| format!("cannot explain job `{name}`"))? else {
+        return Err(unknown(&session, &name));
+    };
     // In words unless a format for programs was chosen: the answer is for people.
     match context.output.format_was_chosen() || !context.output.stdout_is_terminal() {
         true => context.output.show(&answer),

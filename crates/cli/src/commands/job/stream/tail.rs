@@ -6,6 +6,41 @@ use domain::JobName;
 use percent_encoding::percent_decode_str;
 use reqwest::{Method, header::HeaderMap};
 
+/// Seconds that the server may hold an answer back for news.
+const WAIT: u32 = 20;
+
+/// The two logs of a job that people watch: of its environment's build, and of its command.
+pub(super) struct Tails {
+    pub(super) build: Tail,
+    pub(super) log: Tail,
+}
+
+/// From which log a piece came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    Build,
+    Log,
+}
+
+impl Tails {
+    /// News from the command's log and, before the command runs, from the build's. What is not awaited to its end
+    /// is asked for again, because an offset moves only with the bytes that came.
+    pub(super) async fn read(
+        &mut self,
+        session: &Session<'_>,
+        job: &JobName,
+        running: bool,
+    ) -> Result<(From, Piece), ClientError> {
+        if running {
+            return Ok((From::Log, self.log.read(session, job, WAIT).await?));
+        }
+        tokio::select! {
+            piece = self.build.read(session, job, WAIT) => Ok((From::Build, piece?)),
+            piece = self.log.read(session, job, WAIT) => Ok((From::Log, piece?)),
+        }
+    }
+}
+
 /// A file of a job and how far it was read.
 pub(super) struct Tail {
     path: String,
@@ -35,11 +70,7 @@ impl Tail {
     /// The next piece; waits up to `wait` seconds for one.
     pub(super) async fn read(&mut self, session: &Session<'_>, job: &JobName, wait: u32) -> Result<Piece, ClientError> {
         let path = session.path(&format!("jobs/{job}/artifacts/{}?offset={}&wait={wait}", self.path, self.offset));
-        let answer = match session.client.send(session.client.request(Method::GET, &path)).await {
-            // Not every job has every log.
-            Err(ClientError::Refused { status: 404, code, .. }) if code == "ArtifactNotFound" => return Ok(Piece::default()),
-            answer => answer?,
-        };
+        let answer = session.client.send(session.client.request(Method::GET, &path)).await?;
         let next = header(answer.headers(), "x-peregrine-next").parse().ok();
         let mut piece = Piece::of(answer.headers());
         piece.bytes = answer.bytes().await.map_err(|error| session.client.unreachable(error))?.to_vec();
@@ -61,7 +92,11 @@ impl Piece {
 
     /// The command runs or has run, so that its own log is the one to follow.
     pub(super) fn has_started(&self) -> bool {
-        self.over || matches!(self.status.as_str(), "Running" | "Finalizing" | "Completed" | "Failed" | "Canceled" | "CancelRequested")
+        self.over
+            || matches!(
+                self.status.as_str(),
+                "Running" | "Finalizing" | "Completed" | "Failed" | "Canceled" | "CancelRequested"
+            )
     }
 }
 
