@@ -51,11 +51,13 @@ pub enum JobState {
     Finalizing {
         attempt: AttemptId,
         since: Timestamp,
+        started_at: Option<Timestamp>,
     },
     /// Someone asked to stop it; the agent has not yet said that everything is gone.
     Stopping {
         attempt: AttemptId,
         since: Timestamp,
+        started_at: Option<Timestamp>,
     },
     Ended {
         outcome: Outcome,
@@ -121,9 +123,13 @@ impl JobState {
         Ok(match (self, event) {
             (S::Queued { .. }, E::Placed(attempt)) => S::Placed { attempt, since: now },
             (S::Placed { attempt, .. }, E::Preparing) => S::Preparing { attempt, since: now },
-            (S::Placed { attempt, .. } | S::Preparing { attempt, .. }, E::Started) => S::Running { attempt, since: now },
+            (S::Placed { attempt, .. } | S::Preparing { attempt, .. }, E::Started) => {
+                S::Running { attempt, since: now }
+            }
             (S::Preparing { attempt, .. }, E::Exited) => S::Finalizing { attempt, since: now, started_at: None },
-            (S::Running { attempt, since }, E::Exited) => S::Finalizing { attempt, since: now, started_at: Some(since) },
+            (S::Running { attempt, since }, E::Exited) => {
+                S::Finalizing { attempt, since: now, started_at: Some(since) }
+            }
             // What a stopping attempt still does changes nothing but when it started.
             (S::Stopping { attempt, since, .. }, E::Started) => S::Stopping { attempt, since, started_at: Some(now) },
             (state @ S::Stopping { .. }, E::Preparing | E::Exited | E::StopRequested { .. }) => state,
@@ -137,14 +143,14 @@ impl JobState {
                 };
                 S::Ended { outcome, at: now, started_at }
             }
-            (S::Placed { .. } | S::Preparing { .. } | S::Running { .. } | S::Finalizing { .. }, E::Over(Outcome::Failed(f)))
-                if f.retryable && retries_left > 0 =>
-            {
-                S::Queued { since: now }
-            }
-            (state @ (S::Placed { .. } | S::Preparing { .. } | S::Running { .. } | S::Finalizing { .. }), E::Over(outcome)) => {
-                S::Ended { outcome, at: now, started_at: state.started_at() }
-            }
+            (
+                S::Placed { .. } | S::Preparing { .. } | S::Running { .. } | S::Finalizing { .. },
+                E::Over(Outcome::Failed(f)),
+            ) if f.retryable && retries_left > 0 => S::Queued { since: now },
+            (
+                state @ (S::Placed { .. } | S::Preparing { .. } | S::Running { .. } | S::Finalizing { .. }),
+                E::Over(outcome),
+            ) => S::Ended { outcome, at: now, started_at: state.started_at() },
             (S::Queued { .. }, E::StopRequested { reason }) => {
                 S::Ended { outcome: Outcome::Canceled { reason }, at: now, started_at: None }
             }
