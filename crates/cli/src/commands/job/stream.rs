@@ -94,9 +94,8 @@ impl Follower<'_> {
             !matches!(view::status(job), "Queued" | "Preparing" | "NotStarted" | "Starting" | "Provisioning");
         loop {
             let (from, piece) = self.read(&mut tails, running).await?;
-            match from {
-                From::Build => self.show_build(&piece),
-                From::Log => self.show_log(&piece)?,
+            if from == From::Build {
+                self.show_build(&piece);
             }
             if !running && piece.has_started() {
                 self.finish_build(&mut tails.build).await;
@@ -105,6 +104,9 @@ impl Follower<'_> {
                 if name != tails.log.path() {
                     tails.log = Tail::new(&name);
                 }
+            }
+            if from == From::Log {
+                self.show_log(&piece)?;
             }
             if from == From::Log && piece.over && piece.bytes.is_empty() {
                 return self.other_log(&tails.log).await;

@@ -11,13 +11,15 @@ pub(super) struct StatusLine<'a> {
     since: Instant,
     /// What was last told: phase and note.
     told: (String, String),
+    /// The note that came last. One that is older than its phase says nothing about it.
+    last_note: (String, String),
     drawn: bool,
     at_line_start: bool,
 }
 
 impl<'a> StatusLine<'a> {
     pub(super) fn new(output: &'a Output) -> StatusLine<'a> {
-        StatusLine { output, since: Instant::now(), told: Default::default(), drawn: false, at_line_start: true }
+        StatusLine { output, since: Instant::now(), told: Default::default(), last_note: Default::default(), drawn: false, at_line_start: true }
     }
 
     /// Where the job is now.
@@ -26,6 +28,10 @@ impl<'a> StatusLine<'a> {
             return;
         }
         let phase = word_of(if phase.is_empty() { status } else { phase });
+        if self.last_note.1 != note {
+            self.last_note = (phase.to_owned(), note.to_owned());
+        }
+        let note = if self.last_note.0 == phase { note } else { "" };
         let now = (phase.to_owned(), note.to_owned());
         if now == self.told {
             return;

@@ -1,0 +1,12 @@
+//! The real binary, used as its users use it: real server, agent and job processes, one fresh home per test.
+//!
+//! `PEREGRINE_BIN` names the binary to test; without it, the one cargo has just built.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may as well stop where it stands")]
+
+mod corpus;
+mod environments;
+mod faults;
+mod harness;
+mod jobs;
+mod kill;
