@@ -153,7 +153,11 @@ pub(crate) fn said(output: Output) -> Said {
 }
 
 pub(crate) fn signal(pid: i32, name: &str) -> bool {
-    Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+    Command::new("kill")
+        .args([&format!("-{name}"), &pid.to_string()])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
 }
 
 /// Pid and command line of every process whose command line contains the text.

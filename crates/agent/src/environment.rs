@@ -115,7 +115,8 @@ struct Inner {
 impl Environments {
     /// Environments go to `<home>/environments`, tools to `<home>/tools`.
     pub fn new(home: &Path) -> Environments {
-        let host = Host::observe(home.join("tools/python"));
+        let managed = home.join("tools/python");
+        let host = Host::observe(managed.canonicalize().unwrap_or(managed));
         Environments::with(home, host, None)
     }
 
@@ -125,7 +126,9 @@ impl Environments {
     }
 
     fn with(home: &Path, host: Host, engine: Option<Option<Engine>>) -> Environments {
-        let (root, tools) = (home.join("environments"), home.join("tools"));
+        // A build holds absolute paths, so a folder kept elsewhere is known by its own name and not by a link's.
+        let real = |folder: PathBuf| folder.canonicalize().unwrap_or(folder);
+        let (root, tools) = (real(home.join("environments")), real(home.join("tools")));
         let building = shared::Building::default();
         Environments(Arc::new(Inner { root, tools, host, building, settings: OnceCell::new(), engine }))
     }

@@ -105,8 +105,15 @@ impl From<ClientError> for Failure {
             ClientError::Unreachable { .. } => Exit::Unreachable,
         };
         let mut failure = Failure { because: causes(&error), ..Failure::new(exit, error.to_string()) };
-        if let ClientError::Refused { details, message, .. } = &error {
-            failure.because.extend(details.iter().filter(|d| *d != message).cloned());
+        if let ClientError::Refused { details, .. } = &error {
+            let mut details = details.iter().cloned();
+            // A message that only sums up its details is not worth a line of its own.
+            match details.next() {
+                Some(first) if failure.what.contains(&first) => failure.what = first,
+                Some(first) => failure.because.push(first),
+                None => {}
+            }
+            failure.because.extend(details);
         }
         match exit {
             Exit::Unreachable => failure.hint("run `peregrine server status`, or `peregrine server start`"),
@@ -237,6 +244,14 @@ mod tests {
         ] {
             assert_eq!(Failure::from(refused(status)).exit, exit, "{status}");
         }
+    }
+
+    #[test]
+    fn every_detail_of_a_refusal_is_told_once() {
+        let details = vec!["no `a`".to_owned(), "no `b`".to_owned()];
+        let message = "refused for 2 reasons; the first: no `a`".to_owned();
+        let refused = ClientError::Refused { status: 400, code: String::new(), message, details };
+        assert_eq!(Failure::from(refused).to_string(), "error: no `a`\n  because: no `b`");
     }
 
     #[test]

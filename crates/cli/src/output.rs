@@ -57,6 +57,11 @@ impl Output {
         self.chosen
     }
 
+    /// Sentences will do: nobody asked for a form that programs read.
+    pub(crate) fn is_for_people(&self) -> bool {
+        !self.chosen || (self.format == Format::Table && self.query.is_none())
+    }
+
     /// One thing. As a table it is a list of its scalar values.
     pub(crate) fn show(&self, value: &Value) -> Done {
         match (&self.query, self.format) {

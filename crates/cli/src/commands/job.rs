@@ -8,6 +8,7 @@ mod view;
 mod why;
 
 pub(super) use create::submit_and_follow;
+pub(super) use download::counted;
 pub(super) use resolve::check_kind;
 
 use super::{Context, Session, change};

@@ -3,6 +3,7 @@
 use super::{
     Context, Session,
     asset::{self, MODELS},
+    job::counted,
 };
 use crate::{
     args::{
@@ -90,7 +91,7 @@ async fn download(context: &Context, args: &ModelDownload) -> Done {
     let (store, path) = place_of(&session, uri).await.doing(what)?;
     let to = args.download_path.join(&args.which.name);
     let count = download_blobs(&session.uploader(), &store, &path, &to).await.doing(what)?;
-    context.output.note(&format!("{count} files in `{}`", to.display()));
+    context.output.note(&format!("{} in `{}`", counted(count), to.display()));
     Ok(())
 }
 

@@ -48,7 +48,7 @@ async fn artifacts(session: &Session<'_>, name: &JobName, to: &Path) -> Done {
     for path in &files {
         take(session, name, path, &inside(to, path)?).await?;
     }
-    session.output().note(&format!("{} files in `{}`", files.len(), to.display()));
+    session.output().note(&format!("{} in `{}`", counted(files.len()), to.display()));
     Ok(())
 }
 
@@ -93,9 +93,14 @@ async fn named_output(session: &Session<'_>, job: &JobName, name: &str, place: &
     let count = download_blobs(&up, &store, &path, &to).await.doing(|| format!("cannot download output `{name}`"))?;
     match count {
         0 => session.output().note(&format!("output `{name}` is empty")),
-        count => session.output().note(&format!("{count} files in `{}`", to.display())),
+        count => session.output().note(&format!("{} in `{}`", counted(count), to.display())),
     }
     Ok(())
+}
+
+/// `1 file`, `2 files`.
+pub(crate) fn counted(files: usize) -> String {
+    if files == 1 { "1 file".to_owned() } else { format!("{files} files") }
 }
 
 fn no_output(job: &JobName, output: &str, outputs: &Value) -> Failure {

@@ -64,7 +64,7 @@ pub(crate) fn check_kind(key: &str, kind: DataType, path: &Path) -> Done {
         let fix = if is == "a file" { "uri_file" } else { "uri_folder" };
         return Err(Failure::input(format!("`{key}` is of type `{}`, which must be {wanted}", kind.as_str()))
             .because(format!("`{}` is {is}", path.display()))
-            .hint(format!("set `type: {fix}`, or name {wanted}")));
+            .hint(format!("set the type to `{fix}`, or name {wanted}")));
     }
     if kind == DataType::MlTable && !path.join("MLTable").is_file() {
         return Err(Failure::input(format!("`{key}` is of type `mltable`, which must hold a file `MLTable`"))

@@ -244,9 +244,10 @@ fn farewell(output: &Output, name: &JobName, job: &Value) -> ExitCode {
     let status = view::status(job);
     if status == "Completed" {
         output.note(&format!("\njob `{name}` completed{took}"));
-        let outputs = properties["outputs"].as_object().into_iter().flatten();
-        for (output_name, place) in outputs.filter_map(|(name, output)| Some((name, output["uri"].as_str()?))) {
-            output.note(&format!("  output {output_name}: {place}"));
+        let outputs: Vec<&str> =
+            properties["outputs"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+        if !outputs.is_empty() {
+            output.note(&format!("  outputs: {}", outputs.join(", ")));
         }
         output.note(&format!("hint: `peregrine job download -n {name} --all` fetches logs and outputs"));
         return ExitCode::SUCCESS;

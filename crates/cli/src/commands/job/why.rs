@@ -16,28 +16,29 @@ pub(super) async fn why(context: &Context, args: &Name) -> Done {
     let Some(answer) = found.doing(|| format!("cannot explain job `{name}`"))? else {
         return Err(unknown(&session, &name));
     };
-    // In words unless a format for programs was chosen: the answer is for people.
-    match context.output.format_was_chosen() || !context.output.stdout_is_terminal() {
-        true => context.output.show(&answer),
-        false => context.output.text(&in_words(name.as_str(), &answer)),
+    match context.output.is_for_people() {
+        true => context.output.text(&in_words(name.as_str(), &answer)),
+        false => context.output.show(&answer),
     }
 }
 
 fn in_words(name: &str, answer: &Value) -> String {
     let text = |key: &str| answer[key].as_str().unwrap_or_default();
-    let mut out = format!("job `{name}` is {}", text("status"));
+    let mut out = format!("job `{name}` is {}\n", text("status"));
     if !text("summary").is_empty() {
-        out.push_str(&format!(": {}", text("summary")));
+        out.push_str(&format!("  {}\n", text("summary").replace('\n', "\n    ")));
     }
-    out.push('\n');
-    if !text("note").is_empty() && !text("summary").contains(text("note")) {
+    let ended = matches!(text("status"), "Completed" | "Failed" | "Canceled");
+    if !ended && !text("note").is_empty() && !text("summary").contains(text("note")) {
         out.push_str(&format!("  {}\n", text("note")));
     }
-    if let Some(ahead) = answer["ahead"].as_u64().filter(|ahead| *ahead > 0) {
+    if let Some(ahead) =
+        answer["ahead"].as_u64().filter(|ahead| *ahead > 0 && !text("summary").contains(&ahead.to_string()))
+    {
         out.push_str(&format!("  {ahead} jobs are ahead of it\n"));
     }
     let failure = &answer["failure"];
-    if let Some(message) = failure["message"].as_str() {
+    if let Some(message) = failure["message"].as_str().filter(|message| !text("summary").contains(message)) {
         out.push_str(&format!("  because: {}\n", message.replace('\n', "\n    ")));
     }
     let last = failure["last_lines"].as_str().or(failure["lastLines"].as_str()).unwrap_or_default().trim_end();
@@ -72,7 +73,8 @@ mod tests {
             "events": [{"at": 0, "kind": "queued", "text": "accepted"}], "hints": ["free the GPU"],
         });
         expect_test::expect![[r#"
-            job `a` is Queued: waits for 1 GPU
+            job `a` is Queued
+              waits for 1 GPU
               2 jobs are ahead of it
 
             what happened:

@@ -19,7 +19,14 @@ pub(super) struct StatusLine<'a> {
 
 impl<'a> StatusLine<'a> {
     pub(super) fn new(output: &'a Output) -> StatusLine<'a> {
-        StatusLine { output, since: Instant::now(), told: Default::default(), last_note: Default::default(), drawn: false, at_line_start: true }
+        StatusLine {
+            output,
+            since: Instant::now(),
+            told: Default::default(),
+            last_note: Default::default(),
+            drawn: false,
+            at_line_start: true,
+        }
     }
 
     /// Where the job is now.
@@ -31,7 +38,7 @@ impl<'a> StatusLine<'a> {
         if self.last_note.1 != note {
             self.last_note = (phase.to_owned(), note.to_owned());
         }
-        let note = if self.last_note.0 == phase { note } else { "" };
+        let note = if self.last_note.0 == phase && phase != "running" { note } else { "" };
         let now = (phase.to_owned(), note.to_owned());
         if now == self.told {
             return;
