@@ -58,6 +58,16 @@ pub(crate) fn keep(folder: &Path, assignment: &Assignment) -> io::Result<()> {
     write_whole(&folder.join("assignment.json"), &serde_json::to_vec(assignment)?)
 }
 
+/// Removes an attempt that is over for everyone. The assignment goes first: whatever a crash leaves of the rest is
+/// nothing that an agent would begin with again.
+pub(crate) fn discard(folder: &Path) -> io::Result<()> {
+    match fs::remove_file(folder.join("assignment.json")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::remove_dir_all(folder)
+}
+
 /// What an earlier agent left in a folder: the assignment, and its GPUs if it had got past waiting.
 pub(crate) fn found(folder: &Path) -> Option<(Assignment, Option<Vec<u32>>)> {
     let assignment: Assignment = read_mark(&folder.join("assignment.json"))?;
@@ -86,7 +96,15 @@ pub(crate) fn finish(cx: &Context, assignment: &Assignment, outcome: Outcome, is
     let mark = OverMark { outcome: outcome.clone(), isolation: isolation.to_owned() };
     let folder = cx.folder(&assignment.attempt);
     let bytes = serde_json::to_vec(&mark).expect("an outcome is plain data");
-    if let Err(error) = write_whole(&folder.join("over.json"), &bytes) {
+    let mut written = write_whole(&folder.join("over.json"), &bytes);
+    // A disk may be full of this very attempt's files, and then neither we nor the server could write down its end.
+    if written.is_err() || matches!(outcome, Outcome::Failed(_)) {
+        let _ = stage::clean(&folder);
+    }
+    if written.is_err() {
+        written = write_whole(&folder.join("over.json"), &bytes);
+    }
+    if let Err(error) = written {
         // The report still goes out; only a crash before its answer would repeat the collection.
         tracing::error!(error = &error as &dyn std::error::Error, "cannot write down an outcome");
     }
@@ -130,7 +148,10 @@ async fn go(
             run
         }
     };
-    let ended = process::run(cx, assignment, &run, &logs, stopped).await?;
+    let ended = tokio::select! {
+        ended = process::run(cx, assignment, &run, &logs, stopped) => ended?,
+        () = collect::keep_synced(cx, assignment) => return Ok(()),
+    };
     cx.reporter.say(&assignment.attempt, cx.now(), What::Exited { code: ended.code, signal: ended.signal });
     let collected = collect::collect(cx, assignment, &logs).await;
     process::verdict(&ended, assignment, &logs)?;

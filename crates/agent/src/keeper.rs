@@ -171,7 +171,10 @@ impl Running {
                 self.tell(&tell).await;
             }
             Ask::Signal { key, signal } => self.signal(&key, signal),
-            Ask::Sweep { marker } => sweep(&marker),
+            Ask::Sweep { marker } => {
+                sweep(&marker);
+                self.sweep_strangers(&marker);
+            }
             Ask::Forget { key } => {
                 if let Some(child) = self.children.remove(&key) {
                     self.by_pid.remove(&child.pid);
@@ -233,7 +236,28 @@ impl Running {
 
     /// Whether processes hang on the keeper that it did not start: what jobs left behind.
     fn has_strangers(&self) -> bool {
-        own_children().into_iter().any(|pid| self.agent != Some(pid) && !self.by_pid.contains_key(&pid))
+        own_children().into_iter().any(|pid| self.is_stranger(pid))
+    }
+
+    /// Ends what an attempt left behind without its marker: processes that cleared their environment. One is taken
+    /// for the attempt's own when it still stands in the attempt's folder, or when no other attempt runs.
+    fn sweep_strangers(&self, marker: &str) {
+        let Some((variable, folder)) = marker.split_once('=') else { return };
+        // The marker's value is the attempt's folder, which is named by the attempt.
+        let attempt = folder.rsplit('/').next().unwrap_or(folder);
+        let of_others = |key: &String| key.split_once('/').is_none_or(|(of, _)| of != attempt);
+        let alone = !self.children.iter().any(|(key, child)| child.ended.is_none() && of_others(key));
+        for pid in own_children().into_iter().filter(|pid| self.is_stranger(*pid)) {
+            let at = fs::read_link(format!("/proc/{}/cwd", pid.as_raw_nonzero())).unwrap_or_default();
+            let in_folder = at.components().any(|part| part.as_os_str() == attempt);
+            if (alone || in_folder) && !carries(pid, variable) {
+                kill_tree(pid);
+            }
+        }
+    }
+
+    fn is_stranger(&self, pid: Pid) -> bool {
+        self.agent != Some(pid) && !self.by_pid.contains_key(&pid)
     }
 
     /// A polite end of the keeper ends the agent, which comes back with the next keeper; jobs run on.
@@ -306,9 +330,27 @@ fn own_cgroup_of(file: &Path) -> Option<PathBuf> {
 }
 
 fn own_children() -> Vec<Pid> {
-    let me = std::process::id();
-    let listed = fs::read_to_string(format!("/proc/self/task/{me}/children")).unwrap_or_default();
+    children_of(rustix::process::getpid())
+}
+
+fn children_of(pid: Pid) -> Vec<Pid> {
+    let pid = pid.as_raw_nonzero();
+    let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     listed.split_whitespace().filter_map(|pid| pid.parse().ok().and_then(Pid::from_raw)).collect()
+}
+
+/// Whether a variable is set for a process.
+fn carries(pid: Pid, variable: &str) -> bool {
+    let environ = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
+    let set = |pair: &[u8]| pair.strip_prefix(variable.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='));
+    environ.split(|b| *b == 0).any(set)
+}
+
+/// Kills a process and everything below it, the lowest last: a killed parent starts no more children.
+fn kill_tree(pid: Pid) {
+    let below = children_of(pid);
+    let _ = rustix::process::kill_process(pid, Signal::KILL);
+    below.into_iter().for_each(kill_tree);
 }
 
 /// Kills every process whose environment carries the marker, wherever it has hidden.

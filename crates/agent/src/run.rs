@@ -42,6 +42,8 @@ pub async fn run(settings: Settings) -> io::Result<bool> {
         reporter: reporter.clone(),
         settings,
     });
+    // What builds of an earlier agent left half-made is of no use to anyone.
+    cx.environments.sweep();
     let (messages, inbox) = mpsc::unbounded_channel();
     let server = Arc::new(Server::new(&home));
     let mut supervisor = Supervisor::new(Arc::clone(&cx), &facts, messages.clone());

@@ -204,7 +204,7 @@ impl Supervisor {
             self.active.remove(attempt);
             let folder = self.cx.folder(attempt);
             crate::tasks::detach("clean-up", async move {
-                let removed = tokio::task::spawn_blocking(move || fs::remove_dir_all(folder)).await;
+                let removed = tokio::task::spawn_blocking(move || attempt::discard(&folder)).await;
                 let _ = removed;
             });
         }

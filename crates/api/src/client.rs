@@ -113,15 +113,15 @@ impl Client {
         Err(refused(status, answer.bytes().await.unwrap_or_default().as_ref()))
     }
 
-    /// The rest of a response, piece by piece.
+    /// A request that got no answer. Its own address stays out of the message: a signed link is a secret.
     pub fn unreachable(&self, source: reqwest::Error) -> ClientError {
-        ClientError::Unreachable { url: self.url().to_owned(), source }
+        ClientError::Unreachable { url: self.url().to_owned(), source: source.without_url() }
     }
 
     async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
         let answer = self.send(request).await?;
         answer.json().await.map_err(|source| match source.is_decode() {
-            true => ClientError::Garbled { url: self.url().to_owned(), source },
+            true => ClientError::Garbled { url: self.url().to_owned(), source: source.without_url() },
             false => self.unreachable(source),
         })
     }
@@ -135,9 +135,16 @@ fn refused(status: StatusCode, body: &[u8]) -> ClientError {
     ClientError::Refused {
         status: status.as_u16(),
         code: word("code").unwrap_or_else(|| status.to_string()),
-        message: word("message").unwrap_or_else(|| format!("the server answered {status}")),
+        message: word("message").or_else(|| blob_message(body)).unwrap_or_else(|| format!("the server answered {status}")),
         details: details.filter_map(|d| d.get("message")?.as_str().map(str::to_owned)).collect(),
     }
+}
+
+/// The message in the envelope of the blob dialect.
+fn blob_message(body: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(body).ok()?;
+    let (message, _) = text.split_once("<Message>")?.1.split_once("</Message>")?;
+    Some(message.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&"))
 }
 
 /// TLS that trusts one authority and nobody else.

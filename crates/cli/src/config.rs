@@ -6,6 +6,7 @@
 
 mod check;
 mod edit;
+mod instance_types;
 mod settings;
 #[cfg(test)]
 mod tests;

@@ -73,8 +73,11 @@ pub(crate) async fn start_detached(config: &Config) -> Done {
         }
         let ended = child.try_wait().ok().flatten();
         let lost_race = status(&config.home).is_some();
-        if ended.is_some_and(|code| !code.success()) && !lost_race && !someone_starts(&config.home) {
-            return Err(did_not_start(&log));
+        if let Some(code) = ended.filter(|code| !code.success())
+            && !lost_race
+            && !is_locked(&config.home)
+        {
+            return Err(did_not_start(&log, code.code()));
         }
         if Instant::now() > deadline {
             return Err(Failure::new(
@@ -97,7 +100,8 @@ pub(crate) async fn stop(home: &Path) -> Done {
         })?;
     }
     let deadline = Instant::now() + STOPPED_WITHIN;
-    while status(home).is_some() {
+    // The lock goes last: after it nothing of the server touches the home any more.
+    while is_locked(home) {
         if Instant::now() > deadline {
             return Err(Failure::new(Exit::Ours, format!("the server (process {}) did not stop", running.pid)));
         }
@@ -115,8 +119,19 @@ pub(crate) async fn backup(config: &Config, to: &Path) -> Done {
     store.backup(to.to_owned()).await.map_err(fail)
 }
 
-/// The right to be the server of a home; `None` when another process has it.
-pub(crate) fn take_lock(home: &Path) -> Done<Option<fs::File>> {
+/// The right to be the server of a home; `None` when another server has it. One that is about to go is waited for.
+pub(crate) fn wait_for_lock(home: &Path) -> Done<Option<fs::File>> {
+    let deadline = Instant::now() + STOPPED_WITHIN;
+    loop {
+        match take_lock(home)? {
+            // A server without an address is on its way up or down.
+            None if status(home).is_none() && Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
+            taken => return Ok(taken),
+        }
+    }
+}
+
+fn take_lock(home: &Path) -> Done<Option<fs::File>> {
     let path = lock_file(home);
     let lock = fs::File::options().create(true).write(true).truncate(false).open(&path);
     let lock = lock.map_err(|error| Failure::file(format!("cannot open `{}`", path.display()), &error))?;
@@ -144,7 +159,7 @@ async fn answers(config: &Config) -> bool {
 }
 
 /// Whether some process holds the lock, even if it has not left its address yet.
-fn someone_starts(home: &Path) -> bool {
+fn is_locked(home: &Path) -> bool {
     fs::File::open(lock_file(home)).is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err())
 }
 
@@ -167,9 +182,11 @@ fn spawn(config: &Config, log: &Path) -> Done<Child> {
     command.current_dir(&config.home).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().map_err(fail)
 }
 
-fn did_not_start(log: &Path) -> Failure {
+/// What the server said before it went, with the exit code it went with.
+fn did_not_start(log: &Path, code: Option<i32>) -> Failure {
     let said = fs::read_to_string(log).unwrap_or_default();
-    let failure = Failure::new(Exit::Unreachable, "the server did not start");
+    let exit = if code == Some(Exit::Input as i32) { Exit::Input } else { Exit::Unreachable };
+    let failure = Failure::new(exit, "the server did not start");
     let mut lines =
         said.lines().map(|line| line.trim().trim_start_matches("error: ").trim_start_matches("because: ").to_owned());
     let failure = match lines.next() {

@@ -24,7 +24,7 @@ const LOG_BYTES: u64 = 64 << 20;
 pub(crate) fn server_foreground(config: &Config, detached: bool) -> Done<ExitCode> {
     let home = &config.home;
     prepare_home(home)?;
-    let Some(lock) = local::take_lock(home)? else {
+    let Some(lock) = local::wait_for_lock(home)? else {
         let message = format!("a server for `{}` is already running", home.display());
         return Err(Failure::input(message).hint("`peregrine server status` shows it, `peregrine server stop` ends it"));
     };
@@ -140,7 +140,8 @@ pub(crate) fn prepare_home(home: &Path) -> Done {
 fn log_to(file: Option<&Path>) -> anyhow::Result<()> {
     use tracing_subscriber::{EnvFilter, fmt};
     let filter = EnvFilter::try_from_env("PEREGRINE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = fmt().json().flatten_event(true).with_env_filter(filter);
+    // Told of its own faults, the subscriber would print them, and printing to a full disk panics.
+    let builder = fmt().json().flatten_event(true).with_env_filter(filter).log_internal_errors(false);
     let done = match file {
         Some(path) => {
             if fs::metadata(path).is_ok_and(|meta| meta.len() > LOG_BYTES) {

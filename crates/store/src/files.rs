@@ -105,9 +105,10 @@ impl Files {
     /// Files below a prefix, by path; at most `limit`, after `marker`.
     pub fn list(&self, workspace: &str, container: &str, prefix: &str, marker: &str, limit: usize) -> Result<Vec<Found>, BadPath> {
         let base = self.container(workspace, container);
+        // Also without a folder in the prefix, the names themselves must be sound.
         let folder = match prefix.rsplit_once('/') {
             Some((folder, _)) => self.blob(workspace, container, folder)?,
-            None => base.clone(),
+            None => self.blob(workspace, container, "any").map(|_| base.clone())?,
         };
         let mut found = Vec::new();
         walk(&folder, &base, &mut found);
@@ -115,6 +116,14 @@ impl Files {
         found.sort_by(|a, b| a.path.cmp(&b.path));
         found.truncate(limit);
         Ok(found)
+    }
+}
+
+/// Whether a file lies in its container also when links are followed.
+pub fn stays_inside(container: &Path, file: &Path) -> bool {
+    match (container.canonicalize(), file.canonicalize()) {
+        (Ok(container), Ok(file)) => file.starts_with(container),
+        _ => false,
     }
 }
 
@@ -159,6 +168,7 @@ mod tests {
         }
         assert!(files.blob("..", "c", "a").is_err());
         assert!(files.blob("w", "a/b", "a").is_err());
+        assert!(files.list("..", "..", "", "", 1).is_err());
         assert_eq!(files.blob("w", "c", "a/b.txt").unwrap(), Path::new("/h/blobs/w/c/a/b.txt"));
     }
 

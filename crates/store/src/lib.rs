@@ -31,7 +31,8 @@ pub enum Error {
     #[error("the disk that holds `{}` is full", .path.display())]
     Full { path: PathBuf },
     #[error(
-        "the database `{}` is damaged; stop the server, move the file aside and copy the newest file of `{}` in its place",
+        "the database `{}` is damaged; to restore, move it and the `-wal` and `-shm` files beside it away, then copy a backup to its place: \
+         the newest file of `{}`, or one you made with `peregrine server backup`",
         .path.display(), .backups.display()
     )]
     Corrupt { path: PathBuf, backups: PathBuf },

@@ -3,7 +3,26 @@
 use super::{logs::Logs, stage};
 use crate::{context::Context, data};
 use domain::{Assignment, Place, assignment::OutputMode, job::Failure};
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
+
+/// How often outputs that are mounted from a remote store are sent while the command runs.
+const SYNC_EVERY: Duration = Duration::from_secs(30);
+
+/// Sends what the command has written so far to remote stores, again and again. Never returns.
+pub(super) async fn keep_synced(cx: &Context, assignment: &Assignment) {
+    let folder = cx.folder(&assignment.attempt);
+    loop {
+        tokio::time::sleep(SYNC_EVERY).await;
+        for (name, output) in &assignment.plan.outputs {
+            let remote = !matches!(output.place, Place::Folder { .. }) && output.mode == OutputMode::RwMount;
+            let from = stage::written_to(output, name, &folder);
+            if remote && from.exists() {
+                // What fails now is tried again, at the latest when the command has ended.
+                let _ = cx.data.send(&from, &output.place, &assignment.secrets).await;
+            }
+        }
+    }
+}
 
 pub(super) async fn collect(cx: &Context, assignment: &Assignment, logs: &Logs) -> Result<(), Failure> {
     let folder = cx.folder(&assignment.attempt);
@@ -15,10 +34,10 @@ pub(super) async fn collect(cx: &Context, assignment: &Assignment, logs: &Logs) 
     }
     for (name, output) in &assignment.plan.outputs {
         let from = stage::written_to(output, name, &folder);
-        let in_place = matches!((&output.place, output.mode), (Place::Folder { path }, _) if *path == from);
-        if output.mode == OutputMode::Direct || in_place || !from.exists() {
+        if output.mode == OutputMode::Direct || !from.exists() {
             continue;
         }
+        // What was written in place is not copied, but looked through like the rest: no link may lead out of it.
         let sent = cx.data.send(&from, &output.place, &assignment.secrets).await;
         note(logs, sent.map_err(|error| failed(&format!("output `{name}`"), &error))?);
     }

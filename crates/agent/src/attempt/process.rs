@@ -1,8 +1,9 @@
 //! Running: the processes of an attempt under the keeper, their end, and what it means.
 
-use super::{Halt, RunMark, Stopped, disk, logs::Logs, variables::MARKER};
+use super::{Halt, RunMark, Stopped, disk, logs::Logs, variables::marker};
 use crate::{
     cgroup::Cgroup,
+    container,
     context::{Context, write_whole},
     keeper::{Ended, LinkError, Spawn},
 };
@@ -154,7 +155,7 @@ async fn all_ended(cx: &Context, assignment: &Assignment, ranks: u32) -> Result<
 
 /// Terminate, grace, kill; then whatever hid in another process group. Returns when all ranks are gone.
 async fn end_all(cx: &Context, assignment: &Assignment, ranks: u32, grace: Duration) {
-    let marker = format!("{MARKER}={}", assignment.attempt);
+    let marker = marker(&cx.folder(&assignment.attempt));
     for rank in 0..ranks {
         cx.link.signal(&key(assignment, rank), Signal::TERM.as_raw());
     }
@@ -165,10 +166,26 @@ async fn end_all(cx: &Context, assignment: &Assignment, ranks: u32, grace: Durat
         cx.link.signal(&key(assignment, rank), Signal::KILL.as_raw());
     }
     cx.link.sweep(&marker);
+    remove_containers(&cx.folder(&assignment.attempt), assignment, ranks).await;
     if let Some(group) = Cgroup::open(assignment.attempt.as_str()) {
         group.kill_all();
     }
     let _ = tokio::time::timeout(Duration::from_secs(10), all_gone(cx, assignment, ranks, &marker)).await;
+}
+
+/// A killed engine client leaves its container running.
+async fn remove_containers(folder: &Path, assignment: &Assignment, ranks: u32) {
+    let contained = super::read_mark::<RunMark>(&folder.join("run.json")).is_some_and(|mark| mark.isolation == "container");
+    if let Some(engine) = contained.then(container::engine).flatten() {
+        for rank in 0..ranks {
+            container::remove(&engine, &container_name(assignment, rank)).await;
+        }
+    }
+}
+
+/// The name of a rank's container.
+pub(super) fn container_name(assignment: &Assignment, rank: u32) -> String {
+    format!("{}-{rank}", assignment.attempt)
 }
 
 async fn all_gone(cx: &Context, assignment: &Assignment, ranks: u32, marker: &str) {
@@ -184,7 +201,7 @@ async fn all_gone(cx: &Context, assignment: &Assignment, ranks: u32, marker: &st
 
 /// Another keeper started these processes and is gone. They may still run; nobody can learn how they end.
 async fn lost(cx: &Context, assignment: &Assignment, logs: &Logs, stopped: &mut Stopped) -> AllEnded {
-    let marker = format!("{MARKER}={}", assignment.attempt);
+    let marker = marker(&cx.folder(&assignment.attempt));
     logs.system("lifecycle.log", "the keeper of this attempt was killed; its exit code will not be known");
     let mut reason = None;
     while alive(&marker) {

@@ -63,6 +63,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     let argv = command::arguments(assignment, &inputs, &outputs)?;
     let cgroup = limit(assignment, logs);
     let paths = variables::Paths {
+        folder: &folder,
         work: &work,
         inputs: &inputs,
         outputs: &outputs,
@@ -82,8 +83,8 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     })
 }
 
-/// Removes what an earlier staging of this attempt left.
-fn clean(folder: &Path) -> io::Result<()> {
+/// Removes what staging made and the command wrote.
+pub(super) fn clean(folder: &Path) -> io::Result<()> {
     for part in ["work", "inputs", "results"] {
         match fs::remove_dir_all(folder.join(part)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -225,7 +226,7 @@ fn in_container(
         limits: assignment.plan.limits.as_ref(),
         shm_bytes: assignment.plan.shm_bytes,
         extra: &assignment.plan.docker_args,
-        name: &format!("{}-{rank}", assignment.attempt),
+        name: &super::process::container_name(assignment, rank),
     }))
 }
 

@@ -3,13 +3,21 @@
 use domain::{Assignment, assignment::DistributionKind};
 use std::{collections::BTreeMap, path::Path};
 
-/// Marks every process of an attempt, so that none can hide.
-pub(crate) const MARKER: &str = "PEREGRINE_ATTEMPT_ID";
+/// Marks every process of an attempt, so that none can hide. Its value is a path: agents of other homes on this machine
+/// may have attempts with the same id, and must not end each other's processes.
+const MARKER: &str = "PEREGRINE_ATTEMPT_FOLDER";
 
 /// Variables of the platform's own processes that jobs must not see.
 const HIDDEN: [&str; 3] = ["PEREGRINE_HOME", "PEREGRINE_TOKEN", "RUST_LOG"];
 
+/// The mark of an attempt's processes, as it stands in their environment.
+pub(super) fn marker(folder: &Path) -> String {
+    format!("{MARKER}={}", folder.display())
+}
+
 pub(super) struct Paths<'a> {
+    /// The attempt's own.
+    pub(super) folder: &'a Path,
     pub(super) work: &'a Path,
     pub(super) inputs: &'a BTreeMap<String, String>,
     pub(super) outputs: &'a BTreeMap<String, String>,
@@ -25,7 +33,7 @@ pub(super) fn of_rank(assignment: &Assignment, paths: &Paths<'_>, rank: u32) -> 
     all.insert("AZUREML_RUN_ID".into(), assignment.job.to_string());
     all.insert("AZUREML_COMPUTE_USE_COMMON_RUNTIME".into(), "true".into());
     all.insert("AZ_BATCHAI_JOB_WORK_DIR".into(), paths.work.display().to_string());
-    all.insert(MARKER.into(), assignment.attempt.to_string());
+    all.insert("PEREGRINE_ATTEMPT_ID".into(), assignment.attempt.to_string());
     for (name, path) in paths.inputs {
         all.insert(format!("AZURE_ML_INPUT_{name}"), path.clone());
         all.insert(format!("AZUREML_DATAREFERENCE_{name}"), path.clone());
@@ -47,6 +55,7 @@ pub(super) fn of_rank(assignment: &Assignment, paths: &Paths<'_>, rank: u32) -> 
     all.entry("PYTHONUNBUFFERED".into()).or_insert_with(|| "1".into());
     // The user's own word is the last.
     all.extend(assignment.plan.variables.clone());
+    all.insert(MARKER.into(), paths.folder.display().to_string());
     let hidden = HIDDEN.iter().map(|name| ((*name).to_owned(), None));
     hidden.chain(all.into_iter().map(|(name, value)| (name, Some(value)))).collect()
 }

@@ -8,6 +8,7 @@ use super::{
 };
 use std::{
     fs::{self, File},
+    hash::{DefaultHasher, Hash, Hasher},
     io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
@@ -83,9 +84,12 @@ fn send_tree(from: &Path, to: &Path, tree: &Tree) -> Result<u64, Error> {
     Ok(bytes)
 }
 
-/// Copies beside the target, then renames over it.
+/// Copies beside the target, then renames over it. The copy's name follows from its source, so that sending again after
+/// a crash takes up what the crash left.
 fn place(from: &Path, to: &Path, flush: bool) -> Result<u64, Error> {
-    let partial = partial_beside(to);
+    let mut hasher = DefaultHasher::new();
+    from.hash(&mut hasher);
+    let partial = to.with_file_name(format!(".partial-{:016x}", hasher.finish()));
     let copied = fs::copy(from, &partial).and_then(|bytes| {
         if flush {
             File::open(&partial)?.sync_all()?;

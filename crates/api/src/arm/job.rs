@@ -169,7 +169,8 @@ fn service(_: &str, value: &Value, _: &mut Vec<Mistake>) -> Option<Service> {
     let mut settings: BTreeMap<String, Value> = BTreeMap::new();
     for key in ["port", "nodes", "properties"] {
         if let Some(value) = value.get(key).filter(|v| !v.is_null()) {
-            settings.insert(key.to_owned(), value.clone());
+            let all = value.get("nodesValueType").is_some_and(|kind| kind == "All");
+            settings.insert(key.to_owned(), if all { json!("all") } else { value.clone() });
         }
     }
     Some(Service { kind: Some(kind), settings })
@@ -379,6 +380,7 @@ mod tests {
             "resources": {"instance_count": 2, "instance_type": "gpu", "shm_size": "2g"},
             "distribution": {"type": "pytorch", "process_count_per_instance": 2},
             "tags": {"a": "b"}, "environment_variables": {"K": "V"}, "identity": {"type": "user_identity"},
+            "services": {"lab": {"type": "jupyter_lab", "nodes": "all"}, "own": {"type": "custom", "port": 80, "nodes": "0"}},
         });
         let job: CommandJob = serde_json::from_value(yaml).unwrap();
         let back = spec(&body(&job)).unwrap();

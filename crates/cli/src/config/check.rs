@@ -2,11 +2,12 @@
 
 use super::{
     Config, Flags, Slots, Source,
-    settings::{INSTANCE_TYPE_KEYS, SETTINGS, nearest},
+    instance_types::read_types,
+    settings::{SETTINGS, did_you_mean},
 };
 use clap::ValueEnum;
 use domain::{
-    InstanceType, Resources,
+    InstanceType,
     names::WorkspaceName,
     resources::{parse_bytes, parse_cpu},
     spec::Mistake,
@@ -141,104 +142,12 @@ fn read_file(file: &Path, table: &Table, found: &mut Found, types: &mut Vec<Inst
                 tell(&key, "is not a setting".to_owned(), did_you_mean(&key, SETTINGS.iter().map(|s| s.key)));
                 continue;
             };
-            match scalar(value) {
+            match super::instance_types::scalar(value) {
                 Some(text) => found.put(setting.key, text, Source::File(file.to_owned())),
                 None => tell(&key, "must be one value".to_owned(), "write text, a number or a boolean".to_owned()),
             }
         }
     }
-}
-
-fn did_you_mean<'w>(text: &str, known: impl Iterator<Item = &'w str>) -> String {
-    match nearest(text, known) {
-        Some(word) => format!("did you mean `{word}`?"),
-        None => "`peregrine config show` lists them".to_owned(),
-    }
-}
-
-fn scalar(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Integer(number) => Some(number.to_string()),
-        Value::Float(number) => Some(number.to_string()),
-        Value::Boolean(value) => Some(value.to_string()),
-        _ => None,
-    }
-}
-
-fn read_types(value: &Value, tell: &mut impl FnMut(&str, String, String)) -> Vec<InstanceType> {
-    let Value::Array(items) = value else {
-        tell(
-            "local.instance_types",
-            "must be a list".to_owned(),
-            "write `[[local.instance_types]]` for each".to_owned(),
-        );
-        return Vec::new();
-    };
-    let mut types: Vec<InstanceType> = Vec::new();
-    for (at, item) in items.iter().enumerate() {
-        let key = format!("local.instance_types[{at}]");
-        match read_type(item, &key, tell) {
-            Some(one) if types.iter().any(|known| known.name == one.name) => {
-                tell(&key, format!("`{}` is defined twice", one.name), "give each its own name".to_owned());
-            }
-            Some(one) => types.push(one),
-            None => {}
-        }
-    }
-    types
-}
-
-fn read_type(item: &Value, key: &str, tell: &mut impl FnMut(&str, String, String)) -> Option<InstanceType> {
-    let Value::Table(table) = item else {
-        tell(key, "must be a section".to_owned(), "write `[[local.instance_types]]`".to_owned());
-        return None;
-    };
-    for name in table.keys().filter(|name| !INSTANCE_TYPE_KEYS.contains(&name.as_str())) {
-        let fix = did_you_mean(name, INSTANCE_TYPE_KEYS.iter().copied());
-        tell(&format!("{key}.{name}"), "is not a key of an instance type".to_owned(), fix);
-    }
-    let name = table.get("name").and_then(scalar).filter(|name| !name.is_empty());
-    if name.is_none() {
-        tell(&format!("{key}.name"), "is missing".to_owned(), "name the instance type".to_owned());
-    }
-    let requests = amounts(table, key, tell);
-    let limits = match table.get("limits") {
-        None | Some(Value::Boolean(false)) => None,
-        Some(Value::Boolean(true)) => requests,
-        Some(Value::Table(own)) => amounts(own, &format!("{key}.limits"), tell),
-        Some(_) => {
-            let fix = "`true` for the same as asked, or `{ cpu = …, memory = … }`".to_owned();
-            tell(&format!("{key}.limits"), "must be a boolean or amounts".to_owned(), fix);
-            None
-        }
-    };
-    Some(InstanceType { name: name?, requests: requests?, limits })
-}
-
-fn amounts(table: &Table, key: &str, tell: &mut impl FnMut(&str, String, String)) -> Option<Resources> {
-    let text = |name: &str| table.get(name).and_then(scalar);
-    let cpu_milli = text("cpu").as_deref().and_then(parse_cpu).filter(|milli| *milli > 0);
-    if cpu_milli.is_none() {
-        tell(
-            &format!("{key}.cpu"),
-            "must be an amount of cores above zero".to_owned(),
-            "such as `2` or `500m`".to_owned(),
-        );
-    }
-    let memory_bytes = text("memory").as_deref().and_then(parse_bytes).filter(|bytes| *bytes > 0);
-    if memory_bytes.is_none() {
-        tell(&format!("{key}.memory"), "must be a size above zero".to_owned(), "such as `4Gi`".to_owned());
-    }
-    let gpus = match text("gpus").map(|text| text.parse::<u32>()) {
-        None => Some(0),
-        Some(Ok(gpus)) => Some(gpus),
-        Some(Err(_)) => {
-            tell(&format!("{key}.gpus"), "must be a whole number".to_owned(), "such as `1`".to_owned());
-            None
-        }
-    };
-    Some(Resources { cpu_milli: cpu_milli?, memory_bytes: memory_bytes?, gpus: gpus? })
 }
 
 fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &mut Vec<Mistake>) -> Option<Config> {

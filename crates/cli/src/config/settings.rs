@@ -79,3 +79,11 @@ pub(crate) fn nearest<'w>(text: &str, known: impl Iterator<Item = &'w str>) -> O
     let scored = known.map(|word| (strsim::damerau_levenshtein(text, word), word));
     scored.min().filter(|(distance, word)| *distance <= (word.len() / 3).max(1)).map(|(_, word)| word)
 }
+
+/// What to do about an unknown word.
+pub(super) fn did_you_mean<'w>(text: &str, known: impl Iterator<Item = &'w str>) -> String {
+    match nearest(text, known) {
+        Some(word) => format!("did you mean `{word}`?"),
+        None => "`peregrine config show` lists them".to_owned(),
+    }
+}

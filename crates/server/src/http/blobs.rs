@@ -5,7 +5,7 @@
 use super::Asked;
 use crate::{
     app::App,
-    auth::{Caller, link_opens},
+    auth::{Caller, link_opens, unauthorized},
     problem::Problem,
 };
 use axum::{
@@ -59,9 +59,12 @@ fn spot_of(app: &App, path: &str) -> Option<Spot> {
 }
 
 fn open(app: &App, path: &str, request: &Request, write: bool) -> Result<Spot, Problem> {
-    let spot = spot_of(app, path).ok_or_else(|| missing("ContainerNotFound"))?;
     let known = request.extensions().get::<Caller>().is_some();
     let query = request.uri().query().unwrap_or_default();
+    if !known && !query.contains("sig=") {
+        return Err(unauthorized("a signed link or a user's token is needed"));
+    }
+    let spot = spot_of(app, path).ok_or_else(|| missing("ContainerNotFound"))?;
     if known || link_opens(app.store.keyring(), query, &spot.workspace, &spot.container, write, app.now()) {
         return Ok(spot);
     }
@@ -82,6 +85,7 @@ async fn write_blob(app: &App, spot: &Spot, request: Request) -> Result<Response
     let to = app.files.blob(&spot.workspace, &spot.container, &spot.path)?;
     let only_new = request.headers().get(header::IF_NONE_MATCH).is_some_and(|value| value == "*");
     if only_new && tokio::fs::try_exists(&to).await.unwrap_or(false) {
+        drain(request.into_body().into_data_stream()).await;
         return Err(exists());
     }
     let draft = app.files.draft(&store::secrets::hex(&app.store.keyring().random::<12>()))?;
@@ -104,9 +108,17 @@ async fn receive(draft: &std::path::Path, body: Body) -> Result<(), Problem> {
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|error| Problem::bad(format!("the upload broke off: {error}")))?;
-        file.write_all(&chunk).await.map_err(|error| Problem::from(full_or(error, "write", draft.to_owned())))?;
+        if let Err(error) = file.write_all(&chunk).await {
+            drain(chunks).await;
+            return Err(Problem::from(full_or(error, "write", draft.to_owned())));
+        }
     }
     file.flush().await.map_err(|error| Problem::from(full_or(error, "write", draft.to_owned())))
+}
+
+/// Takes the rest of a body and forgets it: a client that still sends would not read the answer.
+async fn drain(mut chunks: axum::body::BodyDataStream) {
+    while let Some(Ok(_)) = chunks.next().await {}
 }
 
 async fn write_metadata(app: &App, spot: &Spot, headers: &HeaderMap) -> Result<Response, Problem> {
@@ -209,8 +221,10 @@ async fn list(app: &App, spot: &Spot, prefix: String, marker: String) -> Result<
 
 async fn look(app: &App, spot: &Spot) -> Result<Found, Problem> {
     let path = app.files.blob(&spot.workspace, &spot.container, &spot.path)?;
+    let container = app.files.container(&spot.workspace, &spot.container);
     match tokio::fs::metadata(&path).await {
-        Ok(meta) if meta.is_file() => Ok(found_of(spot.path.clone(), &meta)),
+        // Jobs write here directly, and may leave links to anywhere.
+        Ok(meta) if meta.is_file() && store::files::stays_inside(&container, &path) => Ok(found_of(spot.path.clone(), &meta)),
         _ => Err(missing("BlobNotFound")),
     }
 }

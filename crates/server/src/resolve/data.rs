@@ -54,8 +54,7 @@ impl Lookup<'_, '_> {
             self.mistake(key, format!("there is no datastore `{name}` (there are: {})", names.join(", ")), "create it with `peregrine datastore create`");
             return Ok(None);
         };
-        if Path::new(inside).components().any(|part| !matches!(part, std::path::Component::Normal(_))) {
-            self.mistake(key, format!("`{inside}` leaves its datastore"), "write a path without `..` and without a leading `/`");
+        if self.leaves(key, inside, "datastore") {
             return Ok(None);
         }
         if datastores::is_built_in(name) {
@@ -73,7 +72,19 @@ impl Lookup<'_, '_> {
         }
     }
 
+    /// Whether a path leads out of the thing it should lie in, which is a mistake.
+    fn leaves(&mut self, key: &str, inside: &str, place: &str) -> bool {
+        let leaves = Path::new(inside).components().any(|part| !matches!(part, std::path::Component::Normal(_)));
+        if leaves {
+            self.mistake(key, format!("`{inside}` leaves its {place}"), "write a path without `..` and without a leading `/`");
+        }
+        leaves
+    }
+
     fn in_job(&mut self, key: &str, job: &str, output: &str, inside: &str) -> Result<Option<Place>, store::Error> {
+        if self.leaves(key, inside, "job") {
+            return Ok(None);
+        }
         let Some(row) = self.tx.job(&self.workspace.name, job)? else {
             self.mistake(key, format!("there is no job `{job}`"), "see `peregrine job list`");
             return Ok(None);

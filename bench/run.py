@@ -1,0 +1,197 @@
+"""Whole-system measurements, each printed as a table beside its peers.
+
+Usage: bench/run.py [start] [list] [tasks] [memory]   (all of them without a name)
+PEREGRINE_BIN names the binary; PEREGRINE_BENCH_LONG=1 takes more rounds. Needs Python 3.9 and rustc.
+HyperQueue is installed from the package index for `tasks`; where that fails the row says so.
+"""
+
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "peregrine" / "bench"
+BIN = os.environ.get("PEREGRINE_BIN") or str(HERE.parent / "target" / "release" / "peregrine")
+ROUNDS = 7 if os.environ.get("PEREGRINE_BENCH_LONG") else 3
+HQ = "0.27.0"
+
+
+class Server:
+    """A server on a fresh home; everything it started is gone when the block ends."""
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="peregrine-bench-")
+        self.home = os.path.join(self.folder, "home")
+        self.env = {**os.environ, "PEREGRINE_HOME": self.home}
+        self.port = free_port()
+        begin = time.perf_counter()
+        self.run("server", "start", "--http", f"127.0.0.1:{self.port}", "-o", "none")
+        self.ready_s = time.perf_counter() - begin
+        self.pid = json.loads(self.run("server", "status", "-o", "json"))["pid"]
+        self.token = Path(self.home, "keys", "user.token").read_text().strip()
+        return self
+
+    def __exit__(self, *_):
+        self.run("server", "stop", "-o", "none")
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and self.home in (entry / "cmdline").read_text():
+                    os.kill(int(entry.name), signal.SIGKILL)
+            except (OSError, UnicodeDecodeError):
+                continue
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self, *args):
+        return subprocess.run([BIN, *args], env=self.env, check=True, capture_output=True, text=True).stdout
+
+    def rss_kib(self):
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1])
+        return 0
+
+    def prepare(self):
+        """The environment that the small jobs name; waits until the agent has joined."""
+        spec = Path(self.folder, "env.yml")
+        spec.write_text("name: bench\nversion: 1\nimage: library/python:latest\n")
+        self.run("environment", "create", "-f", str(spec), "-o", "none")
+        for _ in range(200):
+            if json.loads(self.run("compute", "list-nodes", "-n", "local", "-o", "json")):
+                return
+            time.sleep(0.05)
+
+    def submit(self, count, prefix, connections=32):
+        tool = submit_tool()
+        done = subprocess.run([tool, f"127.0.0.1:{self.port}", self.token, str(count), str(connections), prefix],
+                              check=True, capture_output=True, text=True)
+        return {k: float(v) for k, v in (pair.split("=") for pair in done.stdout.split())}
+
+
+def free_port():
+    import socket
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def submit_tool():
+    CACHE.mkdir(parents=True, exist_ok=True)
+    tool, source = CACHE / "submit", HERE / "submit.rs"
+    if not tool.exists() or tool.stat().st_mtime < source.stat().st_mtime:
+        subprocess.run(["rustc", "-O", "--edition", "2024", str(source), "-o", str(tool)], check=True)
+    return str(tool)
+
+
+def table(title, columns, rows):
+    widths = [max(len(str(row[i])) for row in [columns, *rows]) for i in range(len(columns))]
+    line = lambda row: "| " + " | ".join(str(cell).ljust(width) for cell, width in zip(row, widths)) + " |"
+    print(f"\n### {title}\n\n{line(columns)}\n|{'|'.join('-' * (w + 2) for w in widths)}|")
+    for row in rows:
+        print(line(row))
+    sys.stdout.flush()
+
+
+def verdict(ok):
+    return "met" if ok else "missed"
+
+
+def start():
+    """P6: seconds to ready, idle memory."""
+    ready, idle = [], []
+    for _ in range(ROUNDS):
+        with Server() as server:
+            ready.append(server.ready_s)
+            time.sleep(2)
+            idle.append(server.rss_kib() / 1024)
+    r, m = statistics.median(ready), statistics.median(idle)
+    table(f"Start and idle (median of {ROUNDS})", ["measure", "Peregrine", "goal", ""], [
+        ["`server start` to ready, first start on an empty home", f"{r:.3f} s", "<= 0.2 s", verdict(r <= 0.2)],
+        ["idle memory of the server (RSS)", f"{m:.1f} MiB", "<= 50 MiB", verdict(m <= 50)],
+    ])
+
+
+def list_jobs():
+    """P6/P9: `job list` as a cold process with 10,000 jobs; memory per tracked job."""
+    with Server() as server:
+        server.prepare()
+        server.submit(200, "warm")
+        before = server.rss_kib()
+        server.submit(10_000, "many")
+        time.sleep(1)
+        per_job = (server.rss_kib() - before) / 10_000
+        command = [BIN, "job", "list", "-o", "table"]
+        times = []
+        for _ in range(30):
+            begin = time.perf_counter()
+            subprocess.run(command, env=server.env, check=True, capture_output=True)
+            times.append((time.perf_counter() - begin) * 1000)
+        bare = []
+        for _ in range(30):
+            begin = time.perf_counter()
+            subprocess.run(["/bin/true"], check=True, capture_output=True)
+            bare.append((time.perf_counter() - begin) * 1000)
+        t = statistics.median(times)
+        table("With 10,000 jobs on record (median of 30)", ["measure", "Peregrine", "goal", ""], [
+            ["`job list`, cold process", f"{t:.1f} ms", "<= 20 ms", verdict(t <= 20)],
+            ["  of it: starting any process (`/bin/true`)", f"{statistics.median(bare):.1f} ms", "", ""],
+            ["server memory per tracked job (RSS growth)", f"{per_job:.2f} KiB", "<= 50 KB", verdict(per_job <= 50)],
+        ])
+
+
+def tasks():
+    """P2: small durable jobs per second, beside bare spawning and HyperQueue."""
+    count = 2000
+    ours, submits, xargs, hq = [], [], [], []
+    hq_python = hyperqueue()
+    with Server() as server:
+        server.prepare()
+        server.submit(200, "warm")
+        for round_ in range(ROUNDS):
+            got = server.submit(count, f"r{round_}")
+            ours.append(got["jobs_per_s"])
+            submits.append(got["submits_per_s"])
+            begin = time.perf_counter()
+            subprocess.run(f"seq {count} | xargs -P2 -n1 /bin/true", shell=True, check=True)
+            xargs.append(count / (time.perf_counter() - begin))
+            if hq_python:
+                done = subprocess.run([hq_python, str(HERE / "hyperqueue.py"), str(count)], capture_output=True, text=True, timeout=300)
+                if done.returncode == 0:
+                    hq.append(float(done.stdout.split()[-1]))
+    o, x, s = statistics.median(ours), statistics.median(xargs), statistics.median(submits)
+    ratio = statistics.median(a / b for a, b in zip(ours, xargs))
+    rows = [
+        ["Peregrine: submit over HTTP to recorded end, log stored", f"{o:,.0f}", f"{ratio:.2f}", ">= 0.80", verdict(ratio >= 0.8)],
+        ["`xargs -P2 /bin/true` (bare processes)", f"{x:,.0f}", "1.00", "", ""],
+        [f"HyperQueue {HQ}, local cluster", f"{statistics.median(hq):,.0f}" if hq else "not installed", f"{statistics.median(hq) / x:.2f}" if hq else "-", "ahead of it", verdict(not hq or o > statistics.median(hq))],
+    ]
+    table(f"{count} jobs of `/bin/true` (median of {ROUNDS} interleaved rounds)", ["what", "jobs/s", "x xargs", "goal", ""], rows)
+    table("Durable submits", ["what", "per second", "goal", ""], [["accepted jobs, 32 connections, jobs running meanwhile", f"{s:,.0f}", ">= 2,000", verdict(s >= 2000)]])
+
+
+def hyperqueue():
+    """A Python with HyperQueue in it, or None."""
+    folder = CACHE / f"hyperqueue-{HQ}"
+    python = folder / "bin" / "python"
+    if not python.exists():
+        try:
+            venv.create(folder, with_pip=True)
+            subprocess.run([str(python), "-m", "pip", "install", "-q", f"hyperqueue=={HQ}"], check=True, timeout=300)
+        except (subprocess.SubprocessError, OSError):
+            shutil.rmtree(folder, ignore_errors=True)
+            return None
+    return str(python)
+
+
+BENCHES = {"start": start, "list": list_jobs, "tasks": tasks}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or BENCHES:
+        BENCHES[name]()

@@ -1,0 +1,279 @@
+//! The field of the kill test: a home, its processes, and the jobs submitted to it.
+
+use super::chance::Chance;
+use crate::harness::{Home, PATIENCE, Said, said};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    process::Command,
+    time::Duration,
+};
+use tokio::runtime::Runtime;
+
+/// Jobs that are kept open: more than an agent is handed at a time, so that some always wait at the server.
+const OPEN: usize = 134;
+const JOBS: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/default/providers\
+                    /Microsoft.MachineLearningServices/workspaces/default/jobs";
+/// What the server adds to a job's body.
+const SERVERS: [&str; 4] = ["status", "isArchived", "services", "peregrine"];
+/// Files of the big input; copying them takes a moment.
+const INPUTS: u32 = 400;
+
+/// Says when it starts and when it is done, and writes down if another run of its job is still alive then.
+/// Arguments: the file of runs, seconds, number of files, `deaf` to polite signals or not, folder of the named output.
+const SCRIPT: &str = r#"
+if [ -s "$1" ]; then
+  while read -r word who pid; do
+    if [ "$word" = start ] && grep -qsz "^AZUREML_RUN_ID=$AZUREML_RUN_ID\$" "/proc/$pid/environ"; then
+      echo "overlap $PEREGRINE_ATTEMPT_ID $pid" >> "$1"
+    fi
+  done < "$1"
+fi
+echo "start $PEREGRINE_ATTEMPT_ID $$" >> "$1"
+echo "begin"
+[ "$4" = deaf ] && trap '' TERM
+sleep "$2"
+i=0
+while [ $i -lt "$3" ]; do
+  echo "line $i"
+  echo "file $i is whole" > outputs/$i
+  [ -n "$5" ] && echo "file $i is whole" > "$5/$i"
+  i=$((i+1))
+done
+echo "last line"
+echo "end $PEREGRINE_ATTEMPT_ID $$" >> "$1"
+"#;
+
+/// What the test knows of a job it submitted.
+#[derive(Debug, Clone)]
+pub(super) struct Submitted {
+    pub(super) files: u32,
+    pub(super) named_output: bool,
+    /// The server has said so.
+    pub(super) accepted: bool,
+    pub(super) cancel_asked: bool,
+}
+
+/// A job about to be submitted.
+pub(super) struct New {
+    pub(super) name: String,
+    body: Value,
+    pub(super) job: Submitted,
+}
+
+pub(super) struct Field {
+    pub(super) home: Home,
+    runtime: Runtime,
+    client: Option<api::Client>,
+    small: Value,
+    big: Value,
+    pub(super) jobs: BTreeMap<String, Submitted>,
+    /// Jobs that were open when a keeper was killed.
+    pub(super) suspects: BTreeSet<String>,
+}
+
+impl Field {
+    pub(super) fn new() -> Field {
+        let home = Home::new();
+        home.file("code/job.sh", SCRIPT);
+        (0..60).for_each(|n| drop(home.file(&format!("code/part/{n}.txt"), "some code")));
+        (0..INPUTS).for_each(|n| drop(home.file(&format!("input/{n}.txt"), "some data")));
+        fs::create_dir_all(home.path().join("runs")).unwrap();
+        // Container engines that do not work: every job runs on the host, whatever this machine has.
+        for engine in ["podman", "docker"] {
+            let path = home.file(&format!("bin/{engine}"), "#!/bin/sh\nexit 1\n");
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        home.file("small.yml", "command: sh job.sh /dev/null 0 1\ncode: code\nenvironment: {image: any}\n");
+        let data = "inputs: {data: {type: uri_folder, path: input, mode: download}}\n";
+        let more = "outputs: {more: {type: uri_folder, mode: upload}}\n";
+        let big = format!("command: echo ${{{{outputs.more}}}}\ncode: code\nenvironment: {{image: any}}\n{data}{more}");
+        home.file("big.yml", &big);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (small, big) = (Value::Null, Value::Null);
+        let (jobs, suspects) = (BTreeMap::new(), BTreeSet::new());
+        let mut field = Field { home, runtime, client: None, small, big, jobs, suspects };
+        field.small = field.template("small");
+        field.big = field.template("big");
+        field
+    }
+
+    /// Submits a job file the way a person does; its body, to be submitted again under other names.
+    fn template(&mut self, name: &str) -> Value {
+        let said = self.cli(&["job", "create", "-f", &format!("{name}.yml"), "-n", name, "-o", "json"]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        self.connect();
+        let mut body = self.get(&format!("/{name}")).unwrap()["properties"].take();
+        SERVERS.iter().for_each(|key| drop(body.as_object_mut().unwrap().remove(*key)));
+        body
+    }
+
+    pub(super) fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.home.command(args);
+        let path = format!("{}:{}", self.home.path().join("bin").display(), std::env::var("PATH").unwrap());
+        command.env("PATH", path).env("PEREGRINE_LOCAL_CPUS", "4").env("PEREGRINE_LOCAL_GRACE_SECONDS", "1");
+        command
+    }
+
+    pub(super) fn cli(&self, args: &[&str]) -> Said {
+        said(self.command(args).output().unwrap())
+    }
+
+    /// Any command finds no server and starts one; it must always succeed.
+    pub(super) fn revive(&mut self) {
+        let said = self.cli(&["job", "list", "-r", "1", "-o", "none"]);
+        assert_eq!(said.code, Some(0), "no server could be started\n{}", said.err);
+        self.connect();
+    }
+
+    fn connect(&mut self) {
+        self.client = agent::server::connect(&self.home.home(), "user");
+    }
+
+    pub(super) fn client(&self) -> api::Client {
+        self.client.clone().unwrap()
+    }
+
+    fn get(&self, path: &str) -> Option<Value> {
+        self.runtime.block_on(self.client().get(&format!("{JOBS}{path}"))).ok()
+    }
+
+    /// Name and phase of every job that has not ended.
+    pub(super) fn open(&self) -> Vec<(String, String)> {
+        let listed = self.get("?$top=300").unwrap_or_default();
+        let rows = listed["value"].as_array().cloned().unwrap_or_default();
+        let all = rows.iter().map(|row| {
+            let phase = &row["properties"]["peregrine"]["phase"];
+            (row["name"].as_str().unwrap().to_owned(), phase.as_str().unwrap().to_owned())
+        });
+        all.filter(|(_, phase)| phase != "ended").collect()
+    }
+
+    /// Every job there is.
+    pub(super) fn all(&self) -> Vec<Value> {
+        self.runtime.block_on(self.client().list(&format!("{JOBS}?$top=1000"), usize::MAX)).unwrap()
+    }
+
+    pub(super) fn phase(&self, name: &str) -> Option<String> {
+        let job = self.get(&format!("/{name}"))?;
+        job["properties"]["peregrine"]["phase"].as_str().map(str::to_owned)
+    }
+
+    /// Draws a job: mostly short and light, some slow to stage and to collect, some deaf.
+    pub(super) fn draw(&self, chance: &mut Chance) -> New {
+        let name = format!("job-{}-{}", self.jobs.len(), chance.below(1 << 32));
+        let big = chance.one_in(3);
+        let files = if big { 150 } else { u32::try_from(chance.below(12)).unwrap() };
+        let command = self.job_command(&name, files, big, chance);
+        let mut body = if big { self.big.clone() } else { self.small.clone() };
+        body["command"] = json!(command);
+        let job = Submitted { files, named_output: big, accepted: false, cancel_asked: false };
+        New { name, body: json!({ "properties": body }), job }
+    }
+
+    fn job_command(&self, name: &str, files: u32, big: bool, chance: &mut Chance) -> String {
+        let seconds = 50 + chance.below(300);
+        let ears = if chance.one_in(6) { "deaf" } else { "polite" };
+        let named = if big { "${{outputs.more}}" } else { "" };
+        format!("sh job.sh {} 0.{seconds:03} {files} {ears} {named}", self.runs(name).display())
+    }
+
+    pub(super) fn runs(&self, name: &str) -> PathBuf {
+        self.home.path().join("runs").join(name)
+    }
+
+    /// Submits over the API; whether the server has accepted it.
+    pub(super) fn put(&self, new: &New) -> bool {
+        let path = format!("{JOBS}/{}", new.name);
+        self.runtime.block_on(self.client().put::<Value>(&path, &new.body)).is_ok()
+    }
+
+    /// A job file with code of its own, so that its submit has something to upload.
+    pub(super) fn draw_file(&self, chance: &mut Chance) -> (New, PathBuf) {
+        let mut new = self.draw(chance);
+        (new.job.files, new.job.named_output) = (5, false);
+        let command = self.job_command(&new.name, 5, false, chance);
+        let folder = format!("late/{}", new.name);
+        self.home.file(&format!("{folder}/code/job.sh"), SCRIPT);
+        self.home.file(&format!("{folder}/code/unique.txt"), &new.name);
+        let text = format!("command: {command}\ncode: code\nenvironment: {{image: any}}\n");
+        let file = self.home.file(&format!("{folder}/job.yml"), &text);
+        (new, file)
+    }
+
+    pub(super) fn note(&mut self, new: New, accepted: bool) {
+        self.jobs.insert(new.name, Submitted { accepted, ..new.job });
+    }
+
+    /// Sees to it that there is always more to do than can be done.
+    pub(super) fn top_up(&mut self, chance: &mut Chance) {
+        let missing = OPEN.saturating_sub(self.open().len());
+        for _ in 0..missing {
+            let new = self.draw(chance);
+            let accepted = self.put(&new);
+            assert!(accepted, "a server that runs refused `{}`", new.name);
+            self.note(new, accepted);
+        }
+    }
+
+    pub(super) fn cancel(&mut self, name: &str) {
+        let Some(job) = self.jobs.get_mut(name) else { return };
+        job.cancel_asked = true;
+        let _asked: Result<Value, _> = self.runtime.block_on(self.client().post(&format!("{JOBS}/{name}/cancel"), &json!({})));
+    }
+
+    /// The process of a role, as soon as there is one.
+    pub(super) fn find(&self, role: &str) -> Pid {
+        let mut found = None;
+        self.home.until(&format!("a process that is the {role}"), || {
+            found = self.process(role);
+            found.is_some()
+        });
+        found.unwrap()
+    }
+
+    fn process(&self, role: &str) -> Option<Pid> {
+        let home = self.home.home().display().to_string();
+        let word = match role {
+            "server" => "--detached",
+            "keeper" => "keep",
+            _ => "run",
+        };
+        let ours = |line: &[u8]| {
+            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+            words.contains(&home.as_bytes()) && words.iter().skip(1).take(3).any(|w| *w == word.as_bytes())
+        };
+        let pids = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+            ours(&fs::read(entry.path().join("cmdline")).ok()?).then_some(pid)
+        });
+        // A process about to become another still looks like its parent, which is older.
+        pids.min().and_then(Pid::from_raw)
+    }
+}
+
+/// Kills, and returns when the process is no more; false when it was gone before.
+pub(super) fn kill(pid: Pid) -> bool {
+    if kill_process(pid, Signal::KILL).is_err() {
+        return false;
+    }
+    let mut left = PATIENCE.as_millis();
+    while is_there(pid) {
+        assert!(left > 0, "process {pid:?} outlives its kill");
+        std::thread::sleep(Duration::from_millis(1));
+        left -= 1;
+    }
+    true
+}
+
+/// Until its last thread is gone, a process may still hold its locks and its port.
+fn is_there(pid: Pid) -> bool {
+    let folder = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
+    let Ok(status) = fs::read_to_string(folder.join("stat")) else { return false };
+    let is_zombie = status.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']));
+    !is_zombie || fs::read_dir(folder.join("task")).is_ok_and(|threads| threads.count() > 1)
+}
