@@ -149,7 +149,7 @@ impl Supervisor {
 
     fn admit(&mut self) {
         while let Some(first) = self.waiting.first_entry() {
-            let needs = needs_of(&first.get().assignment);
+            let needs = first.get().assignment.plan.needs();
             if !needs.fits_in(&self.free) || self.free_gpus.len() < needs.gpus as usize {
                 return;
             }
@@ -160,7 +160,7 @@ impl Supervisor {
     }
 
     fn start(&mut self, assignment: Box<Assignment>, gpus: Vec<u32>) {
-        let needs = needs_of(&assignment);
+        let needs = assignment.plan.needs();
         self.free = self.free.minus(&needs);
         self.free_gpus.retain(|gpu| !gpus.contains(gpu));
         let (stop, stopped) = watch::channel(None);
@@ -224,7 +224,7 @@ impl Supervisor {
             let note = match at {
                 0 => format!(
                     "needs {}; {} free on `{}`; in use by {shown}{more}",
-                    needs_of(&waiting.assignment).humane(),
+                    waiting.assignment.plan.needs().humane(),
                     self.free.humane(),
                     self.cx.settings.node,
                 ),
@@ -236,9 +236,4 @@ impl Supervisor {
             }
         }
     }
-}
-
-/// What all ranks of an assignment need on this node.
-fn needs_of(assignment: &Assignment) -> Resources {
-    assignment.plan.requests.times(assignment.plan.distribution.as_ref().map_or(1, |d| d.nodes))
 }

@@ -1,7 +1,7 @@
 //! The scheduling loop: turns queued jobs into placements.
 
 use crate::{Context, until};
-use domain::{JobEvent, Resources, report::NodeFacts};
+use domain::{JobEvent, report::NodeFacts};
 use planner::{Decision, Handed, Node, Waiting, World};
 use std::{collections::HashMap, time::Duration};
 use store::{Bell, Error, QueuedJob, Tx};
@@ -13,8 +13,12 @@ pub const WINDOW: usize = 128;
 /// A node that was not heard of for this long does not get new work.
 const SILENT_MS: i64 = 30_000;
 
-/// Rounds follow each other no faster than this, so that many changes share one.
-const PAUSE: Duration = Duration::from_millis(2);
+/// Rounds follow each other no faster than this, so that many changes share one; a window is far more than an agent
+/// gets through in that time.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How many queued jobs beyond the free places a round looks at.
+const LOOK_PAST: usize = 16;
 
 pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
     let mut bell = cx.store.changed(Bell::Queue);
@@ -47,13 +51,15 @@ pub async fn tick(cx: &Context) -> Result<usize, Error> {
 }
 
 fn observe(tx: &mut Tx<'_>, now: domain::Timestamp) -> Result<(World, HashMap<i64, QueuedJob>), Error> {
-    let queue = tx.queue(2 * WINDOW as i64)?;
-    if queue.is_empty() {
-        return Ok((World::default(), HashMap::new()));
-    }
     let handed = tx.handed()?;
     let handed: Vec<Handed> =
         handed.into_iter().map(|(priority, count)| Handed { priority, count: usize::try_from(count).unwrap_or(0) }).collect();
+    // Far behind the front nothing can change; a few beyond the free places let a job that fits nowhere be passed by.
+    let held: usize = handed.iter().map(|handed| handed.count).sum();
+    let queue = tx.queue((WINDOW.saturating_sub(held) + LOOK_PAST) as i64)?;
+    if queue.is_empty() {
+        return Ok((World::default(), HashMap::new()));
+    }
     let nodes = tx.nodes()?.into_iter().map(|row| {
         let NodeFacts { node, capacity, .. } = row.facts;
         let answers = now.0 - row.seen_at.0 < SILENT_MS;
@@ -65,15 +71,10 @@ fn observe(tx: &mut Tx<'_>, now: domain::Timestamp) -> Result<(World, HashMap<i6
         job: row.job.name.clone(),
         target: row.target.clone(),
         priority: row.job.priority,
-        needs: gang_needs(&row.plan),
+        needs: row.needs,
     });
     let world = World { nodes: nodes.collect(), queue: waiting.collect() };
     Ok((world, queue.into_iter().map(|row| (row.job.seq, row)).collect()))
-}
-
-/// What all ranks of a plan need together.
-fn gang_needs(plan: &domain::Plan) -> Resources {
-    plan.requests.times(plan.distribution.as_ref().map_or(1, |d| d.nodes))
 }
 
 async fn record(cx: &Context, decisions: Vec<Decision>, mut jobs: HashMap<i64, QueuedJob>) -> Result<usize, Error> {

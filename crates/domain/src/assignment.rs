@@ -59,6 +59,13 @@ pub struct Plan {
     pub docker_args: Vec<String>,
 }
 
+impl Plan {
+    /// What all nodes of the gang need together.
+    pub fn needs(&self) -> Resources {
+        self.requests.times(self.distribution.as_ref().map_or(1, |d| d.nodes))
+    }
+}
+
 /// How a command is spread over ranks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedDistribution {

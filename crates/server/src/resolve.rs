@@ -121,7 +121,7 @@ impl Lookup<'_, '_> {
 
     /// Work that no node will ever have room for is refused now, not left to wait for ever.
     fn fits(&mut self, plan: &Plan, target: &str) {
-        let needs = plan.requests.times(plan.distribution.as_ref().map_or(1, |d| d.nodes));
+        let needs = plan.needs();
         if let Some(capacity) = self.app.capacity()
             && !needs.fits_in(&capacity)
         {

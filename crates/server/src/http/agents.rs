@@ -100,27 +100,12 @@ async fn offers(app: &App, poll: &Poll) -> Result<PollAnswer, Problem> {
         .store
         .read(move |tx| {
             let mut found = Found::default();
-            let mut lost = Vec::new();
-            for job in if compare { tx.active_jobs()? } else { tx.offered_jobs()? } {
-                let Some(attempt) = job.state.attempt().cloned() else { continue };
-                found.known.insert(attempt.clone());
-                match (&job.state, holds.contains(&attempt)) {
-                    (JobState::Placed { .. }, false) => found.offer.push(assignment(tx, &job, attempt)?),
-                    (JobState::Stopping { .. }, true) if !stopping.contains(&attempt) => found.stop.push(attempt),
-                    (JobState::Placed { .. } | JobState::Stopping { .. }, true) => {}
-                    (_, true) => {}
-                    (_, false) => lost.push(job),
-                }
+            for attempt in tx.offered("placed")?.into_iter().filter(|attempt| !holds.contains(attempt)) {
+                found.offer.extend(assignment(tx, attempt)?);
             }
-            if compare {
-                for attempt in holds.iter().filter(|attempt| !found.known.contains(*attempt)) {
-                    // An attempt that has ended is only waiting for its receipt.
-                    let ended = attempt.parts().map(|(seq, _)| tx.job_by_seq(seq)).transpose()?.flatten();
-                    if ended.is_none() {
-                        found.unknown.push(attempt.clone());
-                    }
-                }
-            }
+            let stop = tx.offered("stopping")?;
+            found.stop = stop.into_iter().filter(|a| holds.contains(a) && !stopping.contains(a)).collect();
+            let lost = if compare { compare_all(tx, &holds, &mut found)? } else { Vec::new() };
             Ok((found, lost))
         })
         .await?;
@@ -136,7 +121,22 @@ struct Found {
     offer: Vec<Assignment>,
     stop: Vec<AttemptId>,
     unknown: Vec<AttemptId>,
-    known: HashSet<AttemptId>,
+}
+
+/// Everything on record against everything the agent holds: jobs it should have and has not, attempts it has and
+/// should not.
+fn compare_all(tx: &mut Tx<'_>, holds: &HashSet<AttemptId>, found: &mut Found) -> Result<Vec<Job>, Error> {
+    let active = tx.active_jobs()?;
+    let known: HashSet<&AttemptId> = active.iter().filter_map(|job| job.state.attempt()).collect();
+    for attempt in holds.iter().filter(|attempt| !known.contains(attempt)) {
+        // An attempt that has ended is only waiting for its receipt.
+        let ended = attempt.parts().map(|(seq, _)| tx.job_by_seq(seq)).transpose()?.flatten();
+        if ended.is_none() {
+            found.unknown.push(attempt.clone());
+        }
+    }
+    let held = |job: &Job| job.state.attempt().is_none_or(|attempt| holds.contains(attempt));
+    Ok(active.into_iter().filter(|job| !matches!(job.state, JobState::Placed { .. }) && !held(job)).collect())
 }
 
 fn due_for_comparison(app: &App, node: &str, now: Timestamp) -> bool {
@@ -167,14 +167,19 @@ fn settle_lost(tx: &mut Tx<'_>, lost: Vec<Job>, now: Timestamp) -> Result<(), Er
     Ok(())
 }
 
-fn assignment(tx: &mut Tx<'_>, job: &Job, attempt: AttemptId) -> Result<Assignment, Error> {
+/// What the agent is to run, unless the job has moved on meanwhile.
+fn assignment(tx: &mut Tx<'_>, attempt: AttemptId) -> Result<Option<Assignment>, Error> {
+    let Some(job) = attempt.parts().map(|(seq, _)| tx.job_by_seq(seq)).transpose()?.flatten() else { return Ok(None) };
+    if job.state.attempt() != Some(&attempt) {
+        return Ok(None);
+    }
     let plan = tx.plan(job.seq)?.ok_or_else(|| Error::Decode(format!("job {} has no plan", job.name)))?;
     let mut secrets = BTreeMap::new();
     for datastore in datastores_of(&plan) {
         let secret = tx.datastore_secret(&job.workspace, &datastore)?;
         secrets.insert(datastore, secret);
     }
-    Ok(Assignment {
+    Ok(Some(Assignment {
         number: job.attempts.saturating_sub(1),
         workspace: job.workspace.clone(),
         job: job.name.clone(),
@@ -183,7 +188,7 @@ fn assignment(tx: &mut Tx<'_>, job: &Job, attempt: AttemptId) -> Result<Assignme
         plan,
         secrets,
         server_variables: BTreeMap::new(),
-    })
+    }))
 }
 
 fn datastores_of(plan: &domain::Plan) -> HashSet<String> {

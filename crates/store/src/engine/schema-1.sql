@@ -22,6 +22,10 @@ create table jobs (
     kind text not null,
     experiment text not null,
     target text not null,
+    -- What all its ranks need together, for the scheduler.
+    cpu_milli integer not null,
+    memory_bytes integer not null,
+    gpus integer not null,
     archived integer not null default 0,
     priority integer not null,
     attempts integer not null default 0,

@@ -1,7 +1,7 @@
 //! Jobs: accepted once, changed only from the version that was read.
 
-use crate::{Bell, Error, Row, Tx};
-use domain::{Job, JobName, JobState, Plan, Timestamp};
+use crate::{Bell, Error, Row, Tx, Value};
+use domain::{AttemptId, Job, JobName, JobState, Plan, Resources, Timestamp};
 
 /// A job with everything that is shown of it.
 #[derive(Debug, Clone)]
@@ -41,7 +41,8 @@ pub struct NewJob {
 pub struct QueuedJob {
     pub job: Job,
     pub target: String,
-    pub plan: Plan,
+    /// Of all ranks together.
+    pub needs: Resources,
     pub note: String,
 }
 
@@ -67,10 +68,11 @@ impl Tx<'_> {
     /// Accepts a job and its first event. `Exists` when the name is taken.
     pub fn insert_job(&mut self, new: &NewJob) -> Result<i64, Error> {
         let state = JobState::Queued { since: new.at };
+        let needs = new.plan.needs();
         self.exec(
             "insert into jobs (workspace, name, body, plan, state, phase, status, note, kind, experiment, target, priority, \
-             max_retries, registers, created_by, created_at, changed_at) \
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16)",
+             max_retries, registers, created_by, created_at, changed_at, cpu_milli, memory_bytes, gpus) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19)",
             &[
                 new.workspace.as_str().into(),
                 new.name.as_str().into(),
@@ -88,6 +90,9 @@ impl Tx<'_> {
                 new.registers.into(),
                 new.created_by.as_str().into(),
                 new.at.into(),
+                amount(needs.cpu_milli),
+                amount(needs.memory_bytes),
+                i64::from(needs.gpus).into(),
             ],
         )?;
         let seq = self.on.last_insert_rowid();
@@ -196,12 +201,18 @@ impl Tx<'_> {
     /// The front of the queue: highest priority first, then first come.
     pub fn queue(&mut self, limit: i64) -> Result<Vec<QueuedJob>, Error> {
         let sql = format!(
-            "select {CORE}, target, plan, note from jobs where phase = 'queued' order by priority desc, seq limit ?1"
+            "select {CORE}, target, cpu_milli, memory_bytes, gpus, note from jobs where phase = 'queued' \
+             order by priority desc, seq limit ?1"
         );
         let rows = self.fetch(&sql, &[limit.into()])?;
         rows.into_iter()
             .map(|mut row| {
-                Ok(QueuedJob { job: core_of(&mut row)?, target: row.text(9)?, plan: row.json(10)?, note: row.text(11)? })
+                let needs = Resources {
+                    cpu_milli: row.int(10)?.unsigned_abs(),
+                    memory_bytes: row.int(11)?.unsigned_abs(),
+                    gpus: count(row.int(12)?)?,
+                };
+                Ok(QueuedJob { job: core_of(&mut row)?, target: row.text(9)?, needs, note: row.text(13)? })
             })
             .collect()
     }
@@ -214,10 +225,12 @@ impl Tx<'_> {
         self.fetch(&sql, &[])?.into_iter().map(|mut row| core_of(&mut row)).collect()
     }
 
-    /// Jobs an agent may not have heard of: placed, or asked to stop.
-    pub fn offered_jobs(&mut self) -> Result<Vec<Job>, Error> {
-        let sql = format!("select {CORE} from jobs where phase in ('placed', 'stopping') order by seq");
-        self.fetch(&sql, &[])?.into_iter().map(|mut row| core_of(&mut row)).collect()
+    /// Attempts an agent may not have heard of: those just placed, and those asked to stop.
+    pub fn offered(&mut self, phase: &'static str) -> Result<Vec<AttemptId>, Error> {
+        let rows = self.fetch("select seq, attempts from jobs where phase = ?1 order by priority desc, seq", &[phase.into()])?;
+        rows.into_iter()
+            .map(|mut row| Ok(AttemptId::of(row.int(0)?, count(row.int(1)?)?.saturating_sub(1))))
+            .collect()
     }
 
     /// How many jobs of each priority are with an agent.
@@ -271,6 +284,11 @@ fn row_of(mut row: Row) -> Result<JobRow, Error> {
         created_by: row.text(14)?,
         changed_at: Timestamp(row.int(15)?),
     })
+}
+
+/// An amount as the database keeps it; nobody has 9 exabytes.
+fn amount(n: u64) -> Value {
+    i64::try_from(n).unwrap_or(i64::MAX).into()
 }
 
 fn count(n: i64) -> Result<u32, Error> {
