@@ -154,7 +154,10 @@ fn outcome(home: &Home, run: &Run, job: &str) -> Result<(), String> {
         return Err(format!("it did not complete\n{}\n{}", streamed.out, streamed.err));
     }
     let to = home.path().join("downloads").join(job);
-    home.ok(&["job", "download", "-n", job, "--all", "-p", &to.display().to_string()]);
+    let downloaded = home.run(&["job", "download", "-n", job, "--all", "-p", &to.display().to_string()]);
+    if downloaded.code != Some(0) {
+        return Err(format!("its files cannot be had\n{}", downloaded.err));
+    }
     let logs = fs::read_dir(to.join("artifacts/user_logs")).map_err(|error| format!("no logs: {error}"))?;
     let log: String = logs.flatten().map(|log| fs::read_to_string(log.path()).unwrap_or_default()).collect();
     if let Some(missing) = run.log.iter().find(|piece| !log.contains(**piece)) {

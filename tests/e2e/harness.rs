@@ -124,6 +124,51 @@ impl Home {
         let Some(pid) = self.pid(role) else { return false };
         signal(pid, "KILL")
     }
+
+    /// Writes a job file: the command as a block, more keys below it.
+    pub(crate) fn job_file(&self, name: &str, command: &str, more: &str) {
+        let block = command.replace('\n', "\n  ");
+        self.file(name, &format!("command: |\n  {block}\nenvironment: {{image: 'python:3.12-slim'}}\n{more}\n"));
+    }
+
+    /// Runs a command as a job to its end, streaming; what the stream said.
+    pub(crate) fn stream(&self, command: &str, more: &str) -> Said {
+        self.job_file("streamed.yml", command, more);
+        self.run(&["job", "create", "-f", "streamed.yml", "--stream"])
+    }
+
+    /// Submits a command as a job of that name and does not wait for it.
+    pub(crate) fn begin(&self, name: &str, command: &str, more: &str) {
+        let file = format!("{name}.yml");
+        self.job_file(&file, command, more);
+        self.ok(&["job", "create", "-f", &file, "-n", name, "-o", "none"]);
+    }
+
+    /// Whatever went wrong before, a good job still completes.
+    pub(crate) fn is_well(&self) {
+        let said = self.stream("echo all is well", "");
+        assert_eq!((said.code, said.out.as_str()), (Some(0), "all is well\n"), "{}", said.err);
+    }
+
+    /// Writes the settings of the home, before its first use.
+    pub(crate) fn configure(&self, settings: &str) {
+        self.file("home/peregrine.toml", settings);
+    }
+
+    /// Waits until a job has this status.
+    pub(crate) fn until_status(&self, name: &str, status: &str) {
+        self.until(&format!("`{name}` to be {status}"), || self.job(name)["status"] == status);
+    }
+}
+
+impl Said {
+    /// The exit code, and every one of the words in what went to standard error.
+    pub(crate) fn must(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, Some(code), "{}\n{}", self.out, self.err);
+        for word in words {
+            assert!(self.err.contains(word), "`{word}` is not in:\n{}", self.err);
+        }
+    }
 }
 
 impl Drop for Home {

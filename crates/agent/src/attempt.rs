@@ -1,9 +1,8 @@
 //! One attempt, from its assignment to its last word.
 //!
-//! Each step leaves a mark in the attempt's folder before the next begins: `assignment.json` (accepted),
-//! `run.json` (about to start processes, under which keeper), `over.json` (how it ended). An agent that
-//! comes back reads the marks and goes on. Invariants: processes are started at most once, because the keeper
-//! starts a key at most once; an outcome, once written, never changes.
+//! Each step is in the journal before the next begins: accepted, about to start processes (and under which keeper),
+//! over. An agent that comes back reads the journal and goes on. Invariants: processes are started at most once,
+//! because the keeper starts a key at most once; an outcome, once written, never changes.
 
 mod collect;
 mod command;
@@ -12,29 +11,29 @@ mod process;
 mod stage;
 mod variables;
 
-use crate::context::{Context, write_whole};
+use crate::context::Context;
 use domain::{Assignment, Outcome, Timestamp, job::Failure, report::What};
 use logs::Logs;
 use serde::{Deserialize, Serialize};
-use std::{fs, io, path::Path};
+use std::{io, sync::Arc};
 use tokio::sync::watch;
 
 /// Written before the first process is started.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct RunMark {
+pub(crate) struct RunMark {
     /// The keeper that was asked to start them.
     keeper: String,
-    ranks: u32,
+    processes: Vec<process::Process>,
     started_at: Timestamp,
-    gpus: Vec<u32>,
+    pub(crate) gpus: Vec<u32>,
     isolation: String,
     cgroup: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct OverMark {
-    outcome: Outcome,
-    isolation: String,
+pub(crate) struct OverMark {
+    pub(crate) outcome: Outcome,
+    pub(crate) isolation: String,
 }
 
 /// Resolves to the reason when someone wants the attempt stopped.
@@ -52,35 +51,11 @@ impl From<Failure> for Halt {
     }
 }
 
-/// Accepts an assignment: from here on it survives this process.
-pub(crate) fn keep(folder: &Path, assignment: &Assignment) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    write_whole(&folder.join("assignment.json"), &serde_json::to_vec(assignment)?)
-}
-
-/// Removes an attempt that is over for everyone. The assignment goes first: whatever a crash leaves of the rest is
-/// nothing that an agent would begin with again.
-pub(crate) fn discard(folder: &Path) -> io::Result<()> {
-    match fs::remove_file(folder.join("assignment.json")) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    fs::remove_dir_all(folder)
-}
-
-/// What an earlier agent left in a folder: the assignment, and its GPUs if it had got past waiting.
-pub(crate) fn found(folder: &Path) -> Option<(Assignment, Option<Vec<u32>>)> {
-    let assignment: Assignment = read_mark(&folder.join("assignment.json"))?;
-    let run: Option<RunMark> = read_mark(&folder.join("run.json"));
-    let over = folder.join("over.json").exists();
-    Some((assignment, run.map(|run| run.gpus).or(over.then(Vec::new))))
-}
-
 /// Lives an attempt to its end and reports it. Safe to call again after a crash at any point.
 pub(crate) async fn live(cx: &Context, assignment: &Assignment, gpus: &[u32], mut stopped: Stopped) {
-    let folder = cx.folder(&assignment.attempt);
-    if let Some(OverMark { outcome, isolation }) = read_mark(&folder.join("over.json")) {
-        return say_over(cx, assignment, outcome, &isolation);
+    let over = cx.journal.life(&assignment.attempt).and_then(|life| life.over);
+    if let Some(over) = over {
+        return say_over(cx, assignment, over.outcome.clone(), &over.isolation);
     }
     let mut isolation = "none".to_owned();
     let outcome = match go(cx, assignment, gpus, &mut stopped, &mut isolation).await {
@@ -94,15 +69,13 @@ pub(crate) async fn live(cx: &Context, assignment: &Assignment, gpus: &[u32], mu
 /// Writes the outcome down, then tells the server.
 pub(crate) fn finish(cx: &Context, assignment: &Assignment, outcome: Outcome, isolation: &str) {
     let mark = OverMark { outcome: outcome.clone(), isolation: isolation.to_owned() };
-    let folder = cx.folder(&assignment.attempt);
-    let bytes = serde_json::to_vec(&mark).expect("an outcome is plain data");
-    let mut written = write_whole(&folder.join("over.json"), &bytes);
+    let mut written = cx.journal.end(&assignment.attempt, mark.clone());
     // A disk may be full of this very attempt's files, and then neither we nor the server could write down its end.
     if written.is_err() || matches!(outcome, Outcome::Failed(_)) {
-        let _ = stage::clean(&folder);
+        let _ = stage::clean(&cx.folder(&assignment.attempt));
     }
     if written.is_err() {
-        written = write_whole(&folder.join("over.json"), &bytes);
+        written = cx.journal.end(&assignment.attempt, mark);
     }
     if let Err(error) = written {
         // The report still goes out; only a crash before its answer would repeat the collection.
@@ -122,10 +95,8 @@ async fn go(
     stopped: &mut Stopped,
     isolation: &mut String,
 ) -> Result<(), Halt> {
-    let logs = Logs::of(assignment)?;
-    let folder = cx.folder(&assignment.attempt);
-    let mark = folder.join("run.json");
-    let run = match read_mark::<RunMark>(&mark) {
+    let logs = Logs::of(assignment, cx.folder(&assignment.attempt))?;
+    let run = match cx.journal.life(&assignment.attempt).and_then(|life| life.run) {
         Some(run) => {
             *isolation = run.isolation.clone();
             run
@@ -134,17 +105,15 @@ async fn go(
             cx.reporter.say(&assignment.attempt, cx.now(), What::Preparing);
             let staged = stage::stage(cx, assignment, gpus, &logs, stopped).await?;
             *isolation = staged.isolation.to_owned();
-            let run = RunMark {
+            let run = Arc::new(RunMark {
                 keeper: cx.link.instance().to_owned(),
-                ranks: ranks(assignment),
+                processes: staged.processes,
                 started_at: cx.now(),
                 gpus: gpus.to_vec(),
                 isolation: isolation.clone(),
-                cgroup: staged.cgroup.clone(),
-            };
-            // The processes' own particulars first, so that a run mark is never without them.
-            process::write_plan(&folder, &staged.processes).map_err(disk)?;
-            write_whole(&mark, &serde_json::to_vec(&run).expect("a mark is plain data")).map_err(disk)?;
+                cgroup: staged.cgroup,
+            });
+            cx.journal.begin(&assignment.attempt, Arc::clone(&run)).map_err(disk)?;
             run
         }
     };
@@ -164,10 +133,6 @@ pub(crate) fn ranks(assignment: &Assignment) -> u32 {
 
 fn say_over(cx: &Context, assignment: &Assignment, outcome: Outcome, isolation: &str) {
     cx.reporter.say(&assignment.attempt, cx.now(), What::Over { outcome, isolation: isolation.to_owned() });
-}
-
-fn read_mark<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
 /// A fault of the node's disk, told as a failure of the attempt.

@@ -1,9 +1,9 @@
 //! What every part of an agent shares: its settings, its folders, its lines to the keeper and the server.
 
-use crate::{data::Data, environment::Environments, keeper::Link, report::Reporter};
+use crate::{data::Data, environment::Environments, folders::Folders, journal::Journal, keeper::Link, report::Reporter};
 use domain::{AttemptId, Resources, Timestamp, report::NodeFacts};
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -32,6 +32,8 @@ pub(crate) struct Context {
     pub(crate) reporter: Reporter,
     pub(crate) environments: Environments,
     pub(crate) data: Data,
+    pub(crate) journal: Journal,
+    pub(crate) folders: Folders,
 }
 
 impl Context {
@@ -67,14 +69,6 @@ pub fn facts(settings: &Settings) -> NodeFacts {
         },
         gpu_models: gpus.into_iter().map(|gpu| gpu.model).collect(),
     }
-}
-
-/// Writes a file whole or not at all; readable by its owner only.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    use std::{io::Write, os::unix::fs::OpenOptionsExt};
-    let draft = path.with_extension("draft");
-    fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?.write_all(bytes)?;
-    fs::rename(&draft, path)
 }
 
 fn boot_id() -> String {

@@ -4,6 +4,8 @@ use crate::{
     context::{self, Context, Settings},
     data::Data,
     environment::Environments,
+    folders::Folders,
+    journal::Journal,
     keeper::{self, Link},
     report::Reporter,
     sample::Sampler,
@@ -35,7 +37,10 @@ pub async fn run(settings: Settings) -> io::Result<bool> {
     let link = Link::connect(&keeper::socket(&home)).await?;
     let facts = context::facts(&settings);
     let reporter = Reporter::default();
+    let agent = home.join("agent");
     let cx = Arc::new(Context {
+        journal: Journal::open(&agent.join("journal"))?,
+        folders: Folders::open(&agent)?,
         environments: Environments::new(&home),
         data: Data::new(&home, settings.cache_bytes),
         link: link.clone(),
@@ -105,7 +110,7 @@ async fn ask_for_work(server: &Server, facts: NodeFacts, messages: &mpsc::Unboun
 
 fn take(answer: PollAnswer, messages: &mpsc::UnboundedSender<Message>) {
     for assignment in answer.assignments {
-        let _ = messages.send(Message::Assign(Box::new(assignment)));
+        let _ = messages.send(Message::Assign(Arc::new(assignment)));
     }
     for attempt in answer.stop {
         let _ = messages.send(Message::Stop(attempt, "canceled by its user".into()));

@@ -18,7 +18,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub(crate) enum Message {
-    Assign(Box<Assignment>),
+    Assign(Arc<Assignment>),
     Stop(AttemptId, String),
     /// An attempt's task has ended and its resources are free.
     Done(AttemptId),
@@ -46,7 +46,7 @@ struct Active {
 }
 
 struct Waiting {
-    assignment: Box<Assignment>,
+    assignment: Arc<Assignment>,
     since: domain::Timestamp,
     note: String,
 }
@@ -74,22 +74,31 @@ impl Supervisor {
 
     /// Takes back what an earlier agent of this node left: running work first, so that it keeps its place.
     pub(crate) fn recover(&mut self) {
-        let Ok(entries) = fs::read_dir(self.cx.attempts()) else { return };
         let mut waiting = Vec::new();
-        for entry in entries.flatten() {
-            match attempt::found(&entry.path()) {
-                Some((assignment, Some(gpus))) => self.start(Box::new(assignment), gpus),
-                Some((assignment, None)) => waiting.push(assignment),
-                // Without a whole assignment it was never accepted: the server still offers it.
-                None => drop(fs::remove_dir_all(entry.path())),
+        for life in self.cx.journal.lives() {
+            match (life.run, life.over) {
+                (Some(run), _) => self.start(life.assignment, run.gpus.clone()),
+                (None, Some(_)) => self.start(life.assignment, Vec::new()),
+                (None, None) => waiting.push(life.assignment),
             }
         }
+        self.drop_strange_folders();
         let working: Vec<&str> = self.active.keys().map(AttemptId::as_str).collect();
         self.cx.data.keep_only(&working);
         for assignment in waiting {
-            self.wait(Box::new(assignment));
+            self.wait(assignment);
         }
         self.admit();
+    }
+
+    /// Removes folders of attempts the journal knows nothing of.
+    fn drop_strange_folders(&self) {
+        for entry in fs::read_dir(self.cx.attempts()).into_iter().flatten().flatten() {
+            let id = entry.file_name().to_str().and_then(|name| AttemptId::parse(name).ok());
+            if id.is_none_or(|id| self.cx.journal.life(&id).is_none()) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
     }
 
     pub(crate) async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>) {
@@ -126,12 +135,12 @@ impl Supervisor {
         }
     }
 
-    fn accept(&mut self, assignment: Box<Assignment>) {
+    fn accept(&mut self, assignment: Arc<Assignment>) {
         let known = |waiting: &Waiting| waiting.assignment.attempt == assignment.attempt;
         if self.active.contains_key(&assignment.attempt) || self.waiting.values().any(known) {
             return;
         }
-        if let Err(error) = attempt::keep(&self.cx.folder(&assignment.attempt), &assignment) {
+        if let Err(error) = self.cx.journal.accept(Arc::clone(&assignment)) {
             // Not kept, not accepted: the server offers it again.
             tracing::error!(attempt.id = %assignment.attempt, error = &error as &dyn std::error::Error, "cannot keep an assignment");
             let text = format!("the node cannot write to its disk: {error}");
@@ -141,7 +150,7 @@ impl Supervisor {
         self.wait(assignment);
     }
 
-    fn wait(&mut self, assignment: Box<Assignment>) {
+    fn wait(&mut self, assignment: Arc<Assignment>) {
         let (seq, number) = assignment.attempt.parts().unwrap_or((0, 0));
         let turn = (Reverse(assignment.priority), seq, number);
         self.waiting.insert(turn, Waiting { assignment, since: self.cx.now(), note: String::new() });
@@ -159,7 +168,7 @@ impl Supervisor {
         }
     }
 
-    fn start(&mut self, assignment: Box<Assignment>, gpus: Vec<u32>) {
+    fn start(&mut self, assignment: Arc<Assignment>, gpus: Vec<u32>) {
         let needs = assignment.plan.needs();
         self.free = self.free.minus(&needs);
         self.free_gpus.retain(|gpu| !gpus.contains(gpu));
@@ -202,11 +211,13 @@ impl Supervisor {
     fn forget(&mut self, attempt: &AttemptId) {
         if self.active.get(attempt).is_some_and(|active| active.over) {
             self.active.remove(attempt);
-            let folder = self.cx.folder(attempt);
-            crate::tasks::detach("clean-up", async move {
-                let removed = tokio::task::spawn_blocking(move || attempt::discard(&folder)).await;
-                let _ = removed;
-            });
+            if let Err(error) = self.cx.journal.forget(attempt) {
+                tracing::error!(error = &error as &dyn std::error::Error, "cannot write to the journal");
+            }
+            let (folders, folder) = (self.cx.folders.clone(), self.cx.folder(attempt));
+            if folder.join("work").exists() {
+                folders.give_back(&folder);
+            }
         }
     }
 

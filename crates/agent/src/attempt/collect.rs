@@ -25,6 +25,7 @@ pub(super) async fn keep_synced(cx: &Context, assignment: &Assignment) {
 }
 
 pub(super) async fn collect(cx: &Context, assignment: &Assignment, logs: &Logs) -> Result<(), Failure> {
+    logs.publish_written();
     let folder = cx.folder(&assignment.attempt);
     let captured = folder.join("work").join("outputs");
     if !is_empty(&captured) {

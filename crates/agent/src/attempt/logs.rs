@@ -1,26 +1,35 @@
 //! Where an attempt's logs lie, and what the platform adds to them.
 //!
 //! The first attempt writes to `user_logs/` and `system_logs/`, retry `n` to the same under `retry-00n/`.
-//! Processes write to their log themselves, so a log grows whether or not anyone of ours is alive.
+//! Processes write to their log themselves, so a log grows whether or not anyone of ours is alive. A log begins in the
+//! attempt's folder and is moved to its place, still being written to, when the command has run for a moment or has
+//! written something; one that stays empty to the end is never stored, and reads as empty.
 
 use domain::{Assignment, Place, job::Failure};
 use std::{
+    convert::Infallible,
     fs,
     io::{Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// How much of the end of a log goes into a failure message.
 const TAIL_BYTES: u64 = 4096;
 const TAIL_LINES: usize = 20;
 
+/// How long a command runs before its log is put in its place, empty or not.
+const PUBLISH_AFTER: Duration = Duration::from_millis(100);
+
 pub(crate) struct Logs {
     root: PathBuf,
+    /// The attempt's own folder, where logs begin.
+    folder: PathBuf,
     ranks: u32,
 }
 
 impl Logs {
-    pub(crate) fn of(assignment: &Assignment) -> Result<Logs, Failure> {
+    pub(crate) fn of(assignment: &Assignment, folder: PathBuf) -> Result<Logs, Failure> {
         let Place::Folder { path } = &assignment.plan.artifacts else {
             return Err(Failure::new("UnsupportedStore", "logs can only be written to a folder on this node"));
         };
@@ -28,7 +37,7 @@ impl Logs {
             0 => path.clone(),
             n => path.join(format!("retry-{n:03}")),
         };
-        Ok(Logs { root, ranks: super::ranks(assignment) })
+        Ok(Logs { root, folder, ranks: super::ranks(assignment) })
     }
 
     /// The folder that holds the logs and the captured outputs of this attempt.
@@ -36,7 +45,40 @@ impl Logs {
         &self.root
     }
 
-    /// The log of one rank's standard output and error.
+    /// Where a rank's standard output and error go at first.
+    pub(crate) fn draft(&self, rank: u32) -> PathBuf {
+        self.folder.join(format!("log-{rank}"))
+    }
+
+    /// Moves the logs to their place once the command has run for a moment. Never returns.
+    pub(crate) async fn publish_soon(&self) -> Infallible {
+        tokio::time::sleep(PUBLISH_AFTER).await;
+        for rank in 0..self.ranks {
+            self.publish(rank);
+        }
+        std::future::pending().await
+    }
+
+    /// Moves the logs that hold something to their place.
+    pub(crate) fn publish_written(&self) {
+        for rank in 0..self.ranks {
+            if fs::metadata(self.draft(rank)).is_ok_and(|meta| meta.len() > 0) {
+                self.publish(rank);
+            }
+        }
+    }
+
+    fn publish(&self, rank: u32) {
+        let (from, to) = (self.draft(rank), self.user(rank));
+        if let Some(folder) = to.parent()
+            && from.exists()
+            && let Err(error) = fs::create_dir_all(folder).and_then(|()| fs::rename(&from, &to))
+        {
+            tracing::error!(error = &error as &dyn std::error::Error, "cannot put a log in its place");
+        }
+    }
+
+    /// The place of one rank's log.
     pub(crate) fn user(&self, rank: u32) -> PathBuf {
         let name = if self.ranks > 1 { format!("std_log_process_{rank}.txt") } else { "std_log.txt".to_owned() };
         self.root.join("user_logs").join(name)
@@ -53,7 +95,8 @@ impl Logs {
 
     /// The last lines of a rank's log.
     pub(crate) fn tail(&self, rank: u32) -> String {
-        let Ok(mut file) = fs::File::open(self.user(rank)) else { return String::new() };
+        let opened = fs::File::open(self.user(rank)).or_else(|_| fs::File::open(self.draft(rank)));
+        let Ok(mut file) = opened else { return String::new() };
         let length = file.metadata().map_or(0, |meta| meta.len());
         let _ = file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)));
         let mut bytes = Vec::new();

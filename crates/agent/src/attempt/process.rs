@@ -1,20 +1,20 @@
 //! Running: the processes of an attempt under the keeper, their end, and what it means.
 
-use super::{Halt, RunMark, Stopped, disk, logs::Logs, variables::marker};
+use super::{Halt, RunMark, Stopped, logs::Logs, variables::marker};
 use crate::{
     cgroup::Cgroup,
     container,
-    context::{Context, write_whole},
+    context::Context,
     keeper::{Ended, LinkError, Spawn},
 };
 use domain::{Assignment, job::Failure, report::What};
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
-use std::{fs, io, path::Path, path::PathBuf, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
 /// One process, ready to be started.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Process {
+pub(crate) struct Process {
     pub(super) argv: Vec<String>,
     pub(super) variables: Vec<(String, Option<String>)>,
     pub(super) folder: PathBuf,
@@ -34,13 +34,15 @@ pub(super) struct AllEnded {
     out_of_memory: bool,
 }
 
+impl RunMark {
+    fn ranks(&self) -> u32 {
+        u32::try_from(self.processes.len()).unwrap_or(u32::MAX)
+    }
+}
+
 /// The keeper's key for a rank.
 pub(super) fn key(assignment: &Assignment, rank: u32) -> String {
     format!("{}/{rank}", assignment.attempt)
-}
-
-pub(super) fn write_plan(folder: &Path, processes: &[Process]) -> io::Result<()> {
-    write_whole(&folder.join("processes.json"), &serde_json::to_vec(processes)?)
 }
 
 /// Starts what is not started, waits for the end, and leaves nothing running.
@@ -51,7 +53,7 @@ pub(super) async fn run(
     logs: &Logs,
     stopped: &mut Stopped,
 ) -> Result<AllEnded, Halt> {
-    let known = (0..mark.ranks).any(|rank| cx.link.knows(&key(assignment, rank)));
+    let known = (0..mark.ranks()).any(|rank| cx.link.knows(&key(assignment, rank)));
     let ended = if !known && mark.keeper != cx.link.instance() {
         lost(cx, assignment, logs, stopped).await
     } else {
@@ -65,11 +67,8 @@ pub(super) async fn run(
 }
 
 async fn start(cx: &Context, assignment: &Assignment, mark: &RunMark) -> Result<(), Halt> {
-    let folder = cx.folder(&assignment.attempt);
-    let plan = fs::read(folder.join("processes.json")).map_err(disk)?;
-    let processes: Vec<Process> = serde_json::from_slice(&plan).map_err(|error| disk(error.into()))?;
     let mut first_pid = 0;
-    for (rank, process) in (0..mark.ranks).zip(processes) {
+    for (rank, process) in (0..).zip(mark.processes.clone()) {
         let program = process.argv.first().cloned().unwrap_or_default();
         let spawn = Spawn {
             key: key(assignment, rank),
@@ -84,7 +83,7 @@ async fn start(cx: &Context, assignment: &Assignment, mark: &RunMark) -> Result<
             Ok(_) => {}
             Err(LinkError::Gone) => return keeper_gone().await,
             Err(error) => {
-                end_all(cx, assignment, mark.ranks, Duration::ZERO).await;
+                end_all(cx, assignment, mark, Duration::ZERO).await;
                 return Err(unstarted(&program, &error).into());
             }
         }
@@ -103,23 +102,24 @@ async fn attend(
 ) -> Result<AllEnded, Halt> {
     let deadline = deadline(cx, assignment, mark);
     let outcome = tokio::select! {
-        ended = all_ended(cx, assignment, mark.ranks) => ended,
+        ended = all_ended(cx, assignment, mark.ranks()) => ended,
         reason = stop_reason(stopped) => Err(Interrupt::Stop(reason)),
         () = deadline => Err(Interrupt::Timeout),
+        never = logs.publish_soon() => match never {},
     };
     let out_of_memory = || mark.cgroup.as_ref().is_some_and(|name| Cgroup::open(name).is_some_and(|group| group.oom_killed()));
     match outcome {
         Ok((rank, ended)) => {
-            if ended.left_behind || mark.ranks > 1 {
+            if ended.left_behind || mark.ranks() > 1 {
                 logs.system("lifecycle.log", "processes outlived the command and were ended");
-                end_all(cx, assignment, mark.ranks, cx.settings.grace.min(Duration::from_secs(2))).await;
+                end_all(cx, assignment, mark, cx.settings.grace.min(Duration::from_secs(2))).await;
             }
             let out_of_memory = out_of_memory();
             Ok(AllEnded { code: ended.code, signal: ended.signal, rank, lost: false, timed_out: false, stopped: None, out_of_memory })
         }
         Err(Interrupt::Gone) => keeper_gone().await,
         Err(interrupt) => {
-            end_all(cx, assignment, mark.ranks, cx.settings.grace).await;
+            end_all(cx, assignment, mark, cx.settings.grace).await;
             let last = cx.link.ended(&key(assignment, 0)).await.unwrap_or(Ended { code: None, signal: None, left_behind: false });
             let (stopped, timed_out) = match interrupt {
                 Interrupt::Stop(reason) => (Some(reason), false),
@@ -154,7 +154,8 @@ async fn all_ended(cx: &Context, assignment: &Assignment, ranks: u32) -> Result<
 }
 
 /// Terminate, grace, kill; then whatever hid in another process group. Returns when all ranks are gone.
-async fn end_all(cx: &Context, assignment: &Assignment, ranks: u32, grace: Duration) {
+async fn end_all(cx: &Context, assignment: &Assignment, mark: &RunMark, grace: Duration) {
+    let ranks = mark.ranks();
     let marker = marker(&cx.folder(&assignment.attempt));
     for rank in 0..ranks {
         cx.link.signal(&key(assignment, rank), Signal::TERM.as_raw());
@@ -166,7 +167,7 @@ async fn end_all(cx: &Context, assignment: &Assignment, ranks: u32, grace: Durat
         cx.link.signal(&key(assignment, rank), Signal::KILL.as_raw());
     }
     cx.link.sweep(&marker);
-    remove_containers(&cx.folder(&assignment.attempt), assignment, ranks).await;
+    remove_containers(assignment, mark).await;
     if let Some(group) = Cgroup::open(assignment.attempt.as_str()) {
         group.kill_all();
     }
@@ -174,10 +175,10 @@ async fn end_all(cx: &Context, assignment: &Assignment, ranks: u32, grace: Durat
 }
 
 /// A killed engine client leaves its container running.
-async fn remove_containers(folder: &Path, assignment: &Assignment, ranks: u32) {
-    let contained = super::read_mark::<RunMark>(&folder.join("run.json")).is_some_and(|mark| mark.isolation == "container");
+async fn remove_containers(assignment: &Assignment, mark: &RunMark) {
+    let contained = mark.isolation == "container";
     if let Some(engine) = contained.then(container::engine).flatten() {
-        for rank in 0..ranks {
+        for rank in 0..mark.ranks() {
             container::remove(&engine, &container_name(assignment, rank)).await;
         }
     }

@@ -46,9 +46,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     let folder = cx.folder(&assignment.attempt);
     let plan = &assignment.plan;
     let work = folder.join("work");
-    clean(&folder).map_err(disk)?;
-    fs::create_dir_all(logs.user(0).parent().unwrap_or(&folder)).map_err(disk)?;
-    fs::create_dir_all(work.join("outputs")).map_err(disk)?;
+    cx.folders.make(&folder).map_err(disk)?;
     if let Some(code) = &plan.code {
         say(cx, assignment, "copies the code");
         cx.data.copy(code, &assignment.secrets, &work).await.map_err(|e| data_failure("code", &e))?;
@@ -74,7 +72,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     let processes = (0..ranks(assignment)).map(|rank| {
         let variables = variables::of_rank(assignment, &paths, rank);
         let argv = in_container(assignment, &ready, &argv, &variables, &paths, rank).unwrap_or_else(|| resolve(&argv, &ready));
-        Process { argv, variables, folder: work.clone(), output: logs.user(rank), cgroups: cgroup.as_ref().map_or_else(Vec::new, Cgroup::join_files) }
+        Process { argv, variables, folder: work.clone(), output: logs.draft(rank), cgroups: cgroup.as_ref().map_or_else(Vec::new, Cgroup::join_files) }
     });
     Ok(Staged {
         processes: processes.collect(),
