@@ -61,7 +61,7 @@ class Server:
     def prepare(self):
         """The environment that the small jobs name; waits until the agent has joined."""
         spec = Path(self.folder, "env.yml")
-        spec.write_text("name: bench\nversion: 1\nimage: library/python:latest\n")
+        spec.write_text("name: bench\nversion: 1\nimage: mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu20.04\n")
         self.run("environment", "create", "-f", str(spec), "-o", "none")
         for _ in range(200):
             if json.loads(self.run("compute", "list-nodes", "-n", "local", "-o", "json")):

@@ -100,8 +100,11 @@ impl Journal {
             return Err(error);
         }
         inner.bytes += bytes.len() as u64;
+        // Credentials stay in the file no longer than the attempt that needs them.
+        let secret = matches!(&line, Line::Gone(attempt)
+            if inner.lives.get(attempt).is_some_and(|life| !life.assignment.secrets.is_empty()));
         apply(&mut inner.lives, line);
-        if inner.bytes > REWRITE_BYTES {
+        if secret || inner.bytes > REWRITE_BYTES {
             let (file, bytes) = rewrite(&inner.path, &inner.lives)?;
             (inner.file, inner.bytes) = (file, bytes);
         }

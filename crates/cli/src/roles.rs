@@ -129,8 +129,8 @@ pub(crate) fn prepare_home(home: &Path) -> Done {
         Failure::file(format!("cannot use `{}` as home", home.display()), error)
             .hint("set PEREGRINE_HOME to a folder you can write to")
     };
-    if !home.exists() {
-        fs::create_dir_all(home).map_err(|error| fail(&error))?;
+    fs::create_dir_all(home).map_err(|error| fail(&error))?;
+    if fs::metadata(home).map_err(|error| fail(&error))?.permissions().mode() & 0o077 != 0 {
         fs::set_permissions(home, fs::Permissions::from_mode(0o700)).map_err(|error| fail(&error))?;
     }
     fs::create_dir_all(home.join("logs")).map_err(|error| fail(&error))

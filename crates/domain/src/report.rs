@@ -33,6 +33,8 @@ pub enum What {
     Note {
         text: String,
     },
+    /// Something its user should know, kept in the job's story.
+    Notice { text: String },
     Preparing,
     Started {
         pid: u32,

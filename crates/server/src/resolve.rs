@@ -203,6 +203,9 @@ impl Lookup<'_, '_> {
 
     fn outputs(&mut self, job: &JobName, spec: &CommandJob) -> Result<BTreeMap<String, PlannedOutput>, store::Error> {
         let mut planned = BTreeMap::new();
+        if spec.outputs.is_empty() {
+            return Ok(planned);
+        }
         let default = self.default_datastore()?;
         for (name, output) in &spec.outputs {
             let file = output.kind == DataType::UriFile;

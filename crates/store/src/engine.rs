@@ -1,7 +1,8 @@
-//! The engine under the store: one writer thread with group commit, a few readers.
+//! The engine under the store: one writer thread with group commit, a few reader threads.
 //!
 //! SQLite wants a single writer, so all writes go through one thread. It takes everything that waits,
-//! runs each piece in a savepoint and commits once. Invariant: an answer is sent only after the commit.
+//! runs each piece in a savepoint and commits once. Readers are few, so that each keeps its pages warm.
+//! Invariant: the answer to a write is sent only after the commit.
 
 mod migrate;
 mod values;
@@ -13,7 +14,11 @@ use crate::{Error, Tx, secrets::Keyring};
 use rusqlite::{Connection, OpenFlags};
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
 };
 use tokio::sync::{oneshot, watch};
 
@@ -22,18 +27,26 @@ const BATCH: usize = 512;
 
 type Answer = Box<dyn FnOnce(Result<(), Error>) + Send>;
 type Piece = Box<dyn FnOnce(&mut Tx<'_>) -> (bool, Answer) + Send>;
+type Look = Box<dyn FnOnce(&Connection) + Send>;
+
+const READERS: usize = 3;
 
 /// A handle to the database; cheap to clone.
 #[derive(Clone)]
 pub struct Engine {
     writer: mpsc::Sender<Piece>,
-    readers: Arc<Mutex<Vec<Connection>>>,
+    readers: Arc<[mpsc::Sender<Look>]>,
+    turn: Arc<AtomicUsize>,
     path: Arc<Path>,
 }
 
 impl Engine {
     pub(crate) fn open(home: &Path, bells: Arc<[watch::Sender<u64>; 3]>, keyring: Arc<Keyring>) -> Result<Engine, Error> {
         let path: PathBuf = home.join("peregrine.db");
+        if path.exists() {
+            // Before the first statement that would write to it.
+            migrate::refuse_newer(&connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, &path)?;
+        }
         let writer = connect(&path, OpenFlags::default())?;
         migrate::check_and_migrate(&writer, home, &path)?;
         let (sender, pieces) = mpsc::channel::<Piece>();
@@ -42,7 +55,8 @@ impl Engine {
             .name("store-writer".into())
             .spawn(move || write_all(writer, &pieces, &bells, &keyring, &db))
             .map_err(|source| Error::Io { what: "start a thread for", path: path.clone(), source })?;
-        Ok(Engine { writer: sender, readers: Arc::default(), path: path.into() })
+        let readers = (0..READERS).map(|n| start_reader(n, &path)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Engine { writer: sender, readers: readers.into(), turn: Arc::default(), path: path.into() })
     }
 
     pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, Error>
@@ -69,18 +83,15 @@ impl Engine {
         T: Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, Error> + Send + 'static,
     {
-        let (readers, path) = (Arc::clone(&self.readers), Arc::clone(&self.path));
-        let done = tokio::task::spawn_blocking(move || {
-            let idle = readers.lock().expect("no reader panics while it holds the list").pop();
-            let connection = match idle {
-                Some(connection) => connection,
-                None => connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?,
-            };
-            let result = in_snapshot(&connection, &keyring, work);
-            readers.lock().expect("no reader panics while it holds the list").push(connection);
-            result.map_err(|error| sort(error, &path))
+        let (send, receive) = oneshot::channel();
+        let path = Arc::clone(&self.path);
+        let look: Look = Box::new(move |connection| {
+            let result = in_snapshot(connection, &keyring, work).map_err(|error| sort(error, &path));
+            let _ = send.send(result);
         });
-        done.await.map_err(|_| Error::Closed)?
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        self.readers[turn % READERS].send(look).map_err(|_| Error::Closed)?;
+        receive.await.map_err(|_| Error::Closed)?
     }
 
     pub(crate) async fn backup(&self, to: PathBuf) -> Result<(), Error> {
@@ -92,6 +103,16 @@ impl Engine {
         };
         tokio::task::spawn_blocking(copy).await.map_err(|_| Error::Closed)?
     }
+}
+
+fn start_reader(n: usize, path: &Path) -> Result<mpsc::Sender<Look>, Error> {
+    let (sender, looks) = mpsc::channel::<Look>();
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    std::thread::Builder::new()
+        .name(format!("store-reader-{n}"))
+        .spawn(move || looks.into_iter().for_each(|look| look(&connection)))
+        .map_err(|source| Error::Io { what: "start a thread for", path: path.to_owned(), source })?;
+    Ok(sender)
 }
 
 fn in_snapshot<T>(

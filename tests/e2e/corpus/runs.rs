@@ -57,7 +57,7 @@ pub(super) const RUNS: &[Run] = &[
     },
     Run {
         beside: &[("src/one.py", SAID), ("src/two.txt", "2\n")],
-        ..plain("cli/jobs/basics/hello-code.yml", &["one.py\ntwo.txt"])
+        ..plain("cli/jobs/basics/hello-code.yml", &["one.py", "two.txt"])
     },
     Run {
         software: "a registered environment with pygit2, so that the file's `pip install` changes nothing here",
@@ -260,7 +260,7 @@ pub(super) const RUNS: &[Run] = &[
         ],
         beside: &[("src/startDask.py", SAID), ("taxi/trips.csv", "fare\n")],
         log: &["--script prep-nyctaxi.py", "folder: trips.csv", "RANK=0"],
-        leaves: &[("named-outputs/output_folder/said-0.txt", "--script")],
+        leaves: &[("named-outputs/output_folder/startDask.py-0.txt", "--script")],
     },
     Run {
         file: "cli/jobs/single-step/on-behalf-of/job.yaml",
@@ -292,7 +292,7 @@ pub(super) const RUNS: &[Run] = &[
         ],
         beside: &[("src/cifar10_deepspeed.py", SAID), ("src/ds_config.json", "{}\n")],
         log: &["scikit-learn", "--global_rank 0", "--global_rank 1", "WORLD_SIZE=2"],
-        leaves: &[("named-outputs/output/said-1.txt", "--deepspeed")],
+        leaves: &[("named-outputs/output/cifar10_deepspeed.py-1.txt", "--deepspeed")],
     },
     Run {
         file: "best-practices/largescale-deep-learning/Debugging/Compute/health_job.yaml",
@@ -309,7 +309,7 @@ pub(super) const RUNS: &[Run] = &[
         sets: &[ONE_NODE, TWO_RANKS],
         beside: &[("src/pretrain_glue.py", SAID)],
         log: &["--local_rank 0", "--local_rank 1", "--model_checkpoint bert-large-uncased", "WORLD_SIZE=2"],
-        leaves: &[("named-outputs/output/said-0.txt", "--num_train_epochs 100")],
+        leaves: &[("named-outputs/output/pretrain_glue.py-0.txt", "--num_train_epochs 100")],
     },
     Run {
         file: "best-practices/largescale-deep-learning/Training/Bert-Pretrain/AML-DeepSpeed-submit.yml",
@@ -317,7 +317,7 @@ pub(super) const RUNS: &[Run] = &[
         sets: &[ONE_NODE, TWO_RANKS],
         beside: &[("src/pretrain_glue_ORT.py", SAID)],
         log: &["--optim adamw_ort_fused", "WORLD_SIZE=2"],
-        leaves: &[("named-outputs/output/said-1.txt", "--deepspeed")],
+        leaves: &[("named-outputs/output/pretrain_glue_ORT.py-1.txt", "--deepspeed")],
     },
     Run {
         file: "best-practices/largescale-deep-learning/Training/Bloom-Pretrain/src/deepspeed-BLOOM-AML-SDKv2.yaml",
@@ -325,6 +325,6 @@ pub(super) const RUNS: &[Run] = &[
         sets: &[TWO_RANKS],
         beside: &[("Megatron-DeepSpeed/pretrain_gpt.py", SAID)],
         log: &["--split 90,5,5", "type:transformer|embedding", "RANK=1"],
-        leaves: &[("named-outputs/output/said-0.txt", "--hidden-size 14336")],
+        leaves: &[("named-outputs/output/pretrain_gpt.py-0.txt", "--hidden-size 14336")],
     },
 ];

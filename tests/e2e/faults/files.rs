@@ -8,7 +8,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ("", &["bad.yml:1:1: ", "empty"]),
     ("# nothing\n", &["bad.yml:1:1: ", "empty"]),
     ("command: [a\nx: }\n", &["bad.yml:2:2: ", " 2 | x: }", "close a bracket", "1 mistake in `bad.yml`"]),
-    ("command: a\n\tenvironment: x\n", &["bad.yml:2:"]),
+    ("command: a\n\tenvironment: x\n", &["bad.yml:", "a tab stands where spaces are needed", "indent with spaces"]),
     (
         "command: 5\nlimits: {timeout: soon}\ntags: [a]\nenvironment: 3\ninputs: x\n",
         &["bad.yml:1:10: `command`: expected text", "bad.yml:2:19: `limits.timeout`", "bad.yml:3:7: `tags`", "`environment`", "5 mistakes"],

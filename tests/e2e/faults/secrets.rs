@@ -34,8 +34,8 @@ fn a_datastores_secret_is_seen_nowhere() {
     for said in &said {
         assert!(!said.out.contains(SECRET) && !said.err.contains(SECRET), "{}\n{}", said.out, said.err);
     }
-    let seen = files_with(&home.home(), SECRET.as_bytes());
-    assert_eq!(seen, Vec::<String>::new());
+    // The agent holds it in a file of its own for as long as the attempt needs it.
+    home.until("the agent to forget the secret", || files_with(&home.home(), SECRET.as_bytes()).is_empty());
 }
 
 /// Every file below a folder that holds these bytes.

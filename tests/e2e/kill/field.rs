@@ -15,13 +15,13 @@ use std::{
 use tokio::runtime::Runtime;
 
 /// Jobs that are kept open: more than an agent is handed at a time, so that some always wait at the server.
-const OPEN: usize = 134;
+const OPEN: usize = 132;
 const JOBS: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/default/providers\
                     /Microsoft.MachineLearningServices/workspaces/default/jobs";
 /// What the server adds to a job's body.
 const SERVERS: [&str; 4] = ["status", "isArchived", "services", "peregrine"];
 /// Files of the big input; copying them takes a moment.
-const INPUTS: u32 = 400;
+const INPUTS: u32 = 300;
 
 /// Says when it starts and when it is done, and writes down if another run of its job is still alive then.
 /// Arguments: the file of runs, seconds, number of files, `deaf` to polite signals or not, folder of the named output.
@@ -115,7 +115,7 @@ impl Field {
     pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.home.command(args);
         let path = format!("{}:{}", self.home.path().join("bin").display(), std::env::var("PATH").unwrap());
-        command.env("PATH", path).env("PEREGRINE_LOCAL_CPUS", "4").env("PEREGRINE_LOCAL_GRACE_SECONDS", "1");
+        command.env("PATH", path).env("PEREGRINE_LOCAL_CPUS", "3").env("PEREGRINE_LOCAL_GRACE_SECONDS", "1");
         command
     }
 
@@ -144,7 +144,7 @@ impl Field {
 
     /// Name and phase of every job that has not ended.
     pub(super) fn open(&self) -> Vec<(String, String)> {
-        let listed = self.get("?$top=300").unwrap_or_default();
+        let listed = self.get("?$top=200").unwrap_or_default();
         let rows = listed["value"].as_array().cloned().unwrap_or_default();
         let all = rows.iter().map(|row| {
             let phase = &row["properties"]["peregrine"]["phase"];
@@ -166,8 +166,8 @@ impl Field {
     /// Draws a job: mostly short and light, some slow to stage and to collect, some deaf.
     pub(super) fn draw(&self, chance: &mut Chance) -> New {
         let name = format!("job-{}-{}", self.jobs.len(), chance.below(1 << 32));
-        let big = chance.one_in(3);
-        let files = if big { 150 } else { u32::try_from(chance.below(12)).unwrap() };
+        let big = chance.one_in(4);
+        let files = if big { 120 } else { u32::try_from(chance.below(12)).unwrap() };
         let command = self.job_command(&name, files, big, chance);
         let mut body = if big { self.big.clone() } else { self.small.clone() };
         body["command"] = json!(command);
@@ -176,7 +176,7 @@ impl Field {
     }
 
     fn job_command(&self, name: &str, files: u32, big: bool, chance: &mut Chance) -> String {
-        let seconds = 50 + chance.below(300);
+        let seconds = 50 + chance.below(350);
         let ears = if chance.one_in(6) { "deaf" } else { "polite" };
         let named = if big { "${{outputs.more}}" } else { "" };
         format!("sh job.sh {} 0.{seconds:03} {files} {ears} {named}", self.runs(name).display())

@@ -55,8 +55,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     let outputs = stage_outputs(assignment, &folder)?;
     let ready = software(cx, assignment, &folder, logs).await?;
     for notice in &ready.notices {
-        logs.system("lifecycle.log", notice);
-        say(cx, assignment, notice);
+        cx.reporter.say(&assignment.attempt, cx.now(), What::Notice { text: notice.clone() });
     }
     let argv = command::arguments(assignment, &inputs, &outputs)?;
     let cgroup = limit(assignment, logs);

@@ -282,6 +282,11 @@ fn record_attempt(tx: &mut Tx<'_>, attempt: &AttemptId, reports: Vec<Report>, no
                 note = Some(text);
                 continue;
             }
+            What::Notice { text } => {
+                tx.add_event(seq, at, "notice", &text)?;
+                note = Some(text);
+                continue;
+            }
             What::Preparing => (JobEvent::Preparing, "preparing", "the node prepares code, data and environment".to_owned()),
             What::Started { pid } => (JobEvent::Started, "running", format!("the command runs as process {pid}")),
             What::Exited { code, signal } => (JobEvent::Exited, "exited", exit_text(code, signal)),

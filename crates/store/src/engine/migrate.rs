@@ -16,10 +16,7 @@ const STEPS: &[&str] = &[include_str!("schema-1.sql")];
 const CHECKED_WHOLE_BYTES: u64 = 8 << 20;
 
 pub(crate) fn check_and_migrate(on: &Connection, home: &Path, path: &Path) -> Result<(), Error> {
-    let found = version(on).map_err(|error| sort(error.into(), path))?;
-    if found > SCHEMA_VERSION {
-        return Err(Error::Newer { path: path.to_owned(), found, known: SCHEMA_VERSION });
-    }
+    let found = refuse_newer(on, path)?;
     check(on, home, path)?;
     let first = usize::try_from(found).map_err(|_| Error::Decode(format!("schema version {found}")))?;
     if found > 0 && found < SCHEMA_VERSION {
@@ -30,6 +27,15 @@ pub(crate) fn check_and_migrate(on: &Connection, home: &Path, path: &Path) -> Re
         on.execute_batch(&sql).map_err(|error| sort(error.into(), path))?;
     }
     Ok(())
+}
+
+/// The schema of the database, if this binary may write to it.
+pub(crate) fn refuse_newer(on: &Connection, path: &Path) -> Result<i64, Error> {
+    let found = version(on).map_err(|error| sort(error.into(), path))?;
+    match found > SCHEMA_VERSION {
+        true => Err(Error::Newer { path: path.to_owned(), found, known: SCHEMA_VERSION }),
+        false => Ok(found),
+    }
 }
 
 fn version(on: &Connection) -> rusqlite::Result<i64> {

@@ -15,6 +15,6 @@ for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "NCCL_D
         print(f"{name}={os.environ[name]}")
 for name, path in sorted(os.environ.items()):
     if name.startswith("AZURE_ML_OUTPUT_") and os.path.isdir(path):
-        rank = os.environ.get("RANK", "0")
-        with open(os.path.join(path, f"said-{rank}.txt"), "w") as file:
+        script, rank = os.path.basename(sys.argv[0]), os.environ.get("RANK", "0")
+        with open(os.path.join(path, f"{script}-{rank}.txt"), "w") as file:
             file.write(" ".join(sys.argv[1:]) + "\n")

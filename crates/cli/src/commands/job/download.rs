@@ -4,7 +4,7 @@ use super::{fetch, parse_name, view};
 use crate::{
     args::job::Download,
     commands::{Context, Session},
-    failure::{Doing, Done, Failure},
+    failure::{Doing, Done, Exit, Failure},
     upload::{Store, download as download_blobs, inside},
 };
 use api::arm::reference::{DataUri, data_uri};
@@ -26,12 +26,20 @@ pub(super) async fn download(context: &Context, args: &Download) -> Done {
         if outputs.get(output).is_none() {
             return Err(no_output(&name, output, outputs));
         }
-        return named_output(&session, &name, output, &outputs[output], &args.download_path).await;
+        let (store, path) = open_output(&session, &name, output, &outputs[output]).await?;
+        return named_output(&session, output, &store, &path, &args.download_path).await;
     }
     artifacts(&session, &name, &args.download_path.join("artifacts")).await?;
     if args.all {
         for (output, place) in outputs.as_object().into_iter().flatten() {
-            named_output(&session, &name, output, place, &args.download_path).await?;
+            match open_output(&session, &name, output, place).await {
+                Ok((store, path)) => named_output(&session, output, &store, &path, &args.download_path).await?,
+                // Whoever asks for all still wants the rest.
+                Err(elsewhere) if elsewhere.exit == Exit::Input => {
+                    context.output.note(&format!("notice: output `{output}` stays at `{}`", address(place)));
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(())
@@ -77,9 +85,9 @@ async fn take(session: &Session<'_>, name: &JobName, path: &str, to: &Path) -> D
     }
 }
 
-async fn named_output(session: &Session<'_>, job: &JobName, name: &str, place: &Value, to: &Path) -> Done {
-    let to = to.join("named-outputs").join(name);
-    let uri = place["uri"].as_str().unwrap_or_default();
+/// The store and path of a named output, if its files can be had through the server.
+async fn open_output(session: &Session<'_>, job: &JobName, name: &str, place: &Value) -> Done<(Store, String)> {
+    let uri = address(place);
     // An output without an address of its own lies under the job's name.
     let default = DataUri::Datastore { datastore: String::new(), path: format!("azureml/{job}/{name}/") };
     let place = if uri.is_empty() { default } else { data_uri(uri) };
@@ -89,13 +97,21 @@ async fn named_output(session: &Session<'_>, job: &JobName, name: &str, place: &
     };
     let up = session.uploader();
     let store = Store::open(&up, Some(datastore.as_str()).filter(|name| !name.is_empty())).await;
-    let store = store.doing(|| format!("cannot download output `{name}`"))?;
-    let count = download_blobs(&up, &store, &path, &to).await.doing(|| format!("cannot download output `{name}`"))?;
-    match count {
+    Ok((store.doing(|| format!("cannot download output `{name}`"))?, path))
+}
+
+async fn named_output(session: &Session<'_>, name: &str, store: &Store, path: &str, to: &Path) -> Done {
+    let to = to.join("named-outputs").join(name);
+    let count = download_blobs(&session.uploader(), store, path, &to).await;
+    match count.doing(|| format!("cannot download output `{name}`"))? {
         0 => session.output().note(&format!("output `{name}` is empty")),
         count => session.output().note(&format!("{} in `{}`", counted(count), to.display())),
     }
     Ok(())
+}
+
+fn address(place: &Value) -> &str {
+    place["uri"].as_str().unwrap_or_default()
 }
 
 /// `1 file`, `2 files`.
