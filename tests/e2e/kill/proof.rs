@@ -64,7 +64,16 @@ impl Proof {
     /// The agent has let go of everything, and no process of a job is left.
     fn nothing_left(&mut self, field: &Field) {
         let attempts = field.home.home().join("agent/attempts");
-        field.home.until("the agent to let go of its last attempt", || fs::read_dir(&attempts).unwrap().next().is_none());
+        let held = || fs::read_dir(&attempts).unwrap().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
+        let mut looks = 400;
+        while !held().is_empty() && looks > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            looks -= 1;
+        }
+        for folder in held() {
+            let marks: Vec<_> = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
+            self.wrong.push(format!("the agent still holds `{}` with {marks:?}", folder.display()));
+        }
         let runs = field.home.path().join("runs").display().to_string();
         for (pid, line) in crate::harness::processes_with(&runs) {
             self.wrong.push(format!("process {pid} is still there: {line}"));
