@@ -45,7 +45,11 @@ impl Client {
         let mut builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(5)).no_proxy();
         builder = match &connection.authority {
             Some(pem) => builder.tls_backend_preconfigured(trusting(pem)?),
-            None => builder,
+            None => {
+                // The system's own authorities; fails only when a provider is there already, which is as good.
+                let _ = rustls::crypto::ring::default_provider().install_default();
+                builder
+            }
         };
         let http = builder.build().map_err(unreachable)?;
         Ok(Client { http, connection: Arc::new(connection) })

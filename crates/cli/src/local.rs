@@ -116,7 +116,9 @@ pub(crate) async fn backup(config: &Config, to: &Path) -> Done {
         Failure::new(Exit::Ours, format!("cannot back up to `{}`", to.display())).because(error.to_string())
     };
     let store = store::Store::open(&config.home).map_err(fail)?;
-    store.backup(to.to_owned()).await.map_err(fail)
+    store.backup(to.to_owned()).await.map_err(fail)?;
+    // Sealed secrets and people's work are in it: its owner's alone, like the database.
+    Ok(fs::set_permissions(to, std::os::unix::fs::PermissionsExt::from_mode(0o600))?)
 }
 
 /// The right to be the server of a home; `None` when another server has it. One that is about to go is waited for.

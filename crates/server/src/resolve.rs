@@ -6,7 +6,7 @@
 mod data;
 mod environment;
 
-use crate::{app::App, http::computes, problem::Problem};
+use crate::{app::App, http::computes};
 use api::arm::{self, AssetRef, VersionRef};
 use domain::{
     JobName, Place, Plan, PlannedInput, PlannedOutput, Resources,
@@ -34,20 +34,16 @@ pub(crate) struct Lookup<'t, 'c> {
 }
 
 /// The plan of a job, or all its mistakes.
-pub(crate) async fn plan(
+pub(crate) fn plan(
     app: &App,
     workspace: &WorkspaceRow,
+    tx: &mut Tx<'_>,
     name: &JobName,
     spec: &CommandJob,
-) -> Result<Result<Resolved, Vec<Mistake>>, Problem> {
-    let (app, workspace, name, spec) = (app.clone(), workspace.clone(), name.clone(), spec.clone());
-    let store = app.store.clone();
-    let resolved = store.read(move |tx| {
-        let mut lookup = Lookup { app: &app, workspace: &workspace, tx, bad: Vec::new() };
-        let resolved = lookup.resolve(&name, &spec)?;
-        Ok(if lookup.bad.is_empty() { Ok(resolved) } else { Err(lookup.bad) })
-    });
-    Ok(resolved.await?)
+) -> Result<Result<Resolved, Vec<Mistake>>, store::Error> {
+    let mut lookup = Lookup { app, workspace, tx, bad: Vec::new() };
+    let resolved = lookup.resolve(name, spec)?;
+    Ok(if lookup.bad.is_empty() { Ok(resolved) } else { Err(lookup.bad) })
 }
 
 impl Lookup<'_, '_> {

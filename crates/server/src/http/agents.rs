@@ -293,13 +293,13 @@ fn record_attempt(tx: &mut Tx<'_>, attempt: &AttemptId, reports: Vec<Report>, no
             What::Over { outcome, isolation } => {
                 isolated = Some(isolation);
                 let text = over_text(&outcome);
-                note = Some(text.clone());
                 (JobEvent::Over(outcome), "ended", text)
             }
         };
         if job.apply(event, at).is_ok() {
             changed = true;
             tx.add_event(seq, at, kind, &text)?;
+            note = Some(text);
         }
     }
     match (changed, note) {

@@ -18,7 +18,8 @@ use domain::{
     spec::{Mistake, check},
 };
 use serde_json::{Value, json};
-use store::{Error, JobFilter, JobRow, NewJob, WorkspaceRow};
+use std::sync::Arc;
+use store::{Error, JobFilter, JobRow, NewJob, Tx, WorkspaceRow};
 
 const PAGE: i64 = 50;
 const PAGE_MOST: i64 = 1000;
@@ -47,7 +48,13 @@ pub(crate) async fn list(State(app): State<App>, Path(at): Path<At>, Query(asked
 
 pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
     let (workspace, row) = find(&app, &at).await?;
-    Ok(Json(views::job(&scope(&workspace), &row, &app.url)))
+    let seq = row.job.seq;
+    let plan = app.store.read(move |tx| tx.plan(seq)).await?.unwrap_or_default();
+    let mut view = views::job(&scope(&workspace), &row, &app.url);
+    for (name, output) in &plan.outputs {
+        view["properties"]["outputs"][name]["uri"] = json!(output.uri);
+    }
+    Ok(Json(view))
 }
 
 /// Submits a job; on a job that exists, changes its tags, description, display name and archive mark.
@@ -60,47 +67,52 @@ pub(crate) async fn put(
     let workspace = app.workspace(&at.workspace).await?;
     let name = JobName::parse(&at.name).map_err(|bad| Problem::bad(bad.to_string()))?;
     let properties = body.get("properties").cloned().unwrap_or_default();
-    let (exists, name_again) = (workspace.name.clone(), at.name.clone());
-    if let Some(row) = app.store.read(move |tx| tx.job(&exists, &name_again)).await? {
-        return update(&app, &workspace, row, &properties).await;
-    }
-    let new = accept(&app, &workspace, name, &properties, &caller.name).await?;
-    let (key, job) = (new.workspace.clone(), new.name.clone());
-    let inserted = app.store.write(move |tx| {
-        let seq = tx.insert_job(&new)?;
-        Ok((seq, new))
-    });
-    match inserted.await {
-        Ok((seq, new)) => {
+    let (place, asked, then) = (Arc::clone(&workspace), properties.clone(), app.clone());
+    let submitted = app.store.write(move |tx| submit(&then, &place, tx, name, &asked, caller.name)).await?;
+    match submitted {
+        Submitted::Accepted(row) => {
             app.metrics.accepted.inc();
-            let row = born(seq, new);
             Ok((StatusCode::CREATED, Json(views::job(&scope(&workspace), &row, &app.url))))
         }
-        // Two submits of one name at the same moment: the second is an update of the first.
-        Err(Error::Exists) => {
-            let row = app.store.read(move |tx| tx.job(&key, job.as_str())).await?;
-            let row = row.ok_or_else(|| Problem::conflict("the job's name is taken"))?;
-            update(&app, &workspace, row, &properties).await
-        }
-        Err(error) => Err(error.into()),
+        Submitted::Known(row) => update(&app, &workspace, *row, &properties).await,
+        Submitted::Refused(mistakes) => Err(Problem::mistakes(&format!("job `{}`", at.name), &mistakes)),
     }
 }
 
-/// Reads, checks and resolves a body into a job about to be stored.
-async fn accept(app: &App, workspace: &WorkspaceRow, name: JobName, properties: &Value, by: &str) -> Result<NewJob, Problem> {
-    let what = format!("job `{name}`");
-    let spec = arm::job::spec(properties).map_err(|bad| Problem::mistakes(&what, &bad))?;
-    let mut mistakes: Vec<Mistake> = check::command_job(&spec);
-    let resolved = resolve::plan(app, workspace, &name, &spec).await?;
-    let resolved = match resolved {
+/// What became of a submit.
+enum Submitted {
+    Accepted(Box<JobRow>),
+    /// A job of that name is there already.
+    Known(Box<JobRow>),
+    Refused(Vec<Mistake>),
+}
+
+/// Reads, checks and resolves a body, and stores the job: in one transaction, so that what it refers to is there.
+fn submit(
+    app: &App,
+    workspace: &WorkspaceRow,
+    tx: &mut Tx<'_>,
+    name: JobName,
+    properties: &Value,
+    by: String,
+) -> Result<Submitted, Error> {
+    if let Some(row) = tx.job(&workspace.name, name.as_str())? {
+        return Ok(Submitted::Known(Box::new(row)));
+    }
+    let spec = match arm::job::spec(properties) {
+        Ok(spec) => spec,
+        Err(mistakes) => return Ok(Submitted::Refused(mistakes)),
+    };
+    let mut mistakes = check::command_job(&spec);
+    let resolved = match resolve::plan(app, workspace, tx, &name, &spec)? {
         Ok(resolved) if mistakes.is_empty() => resolved,
-        Ok(_) => return Err(Problem::mistakes(&what, &mistakes)),
+        Ok(_) => return Ok(Submitted::Refused(mistakes)),
         Err(more) => {
             mistakes.extend(more);
-            return Err(Problem::mistakes(&what, &mistakes));
+            return Ok(Submitted::Refused(mistakes));
         }
     };
-    Ok(NewJob {
+    let new = NewJob {
         workspace: workspace.name.clone(),
         body: properties.to_string(),
         plan: resolved.plan,
@@ -110,10 +122,12 @@ async fn accept(app: &App, workspace: &WorkspaceRow, name: JobName, properties: 
         priority: spec.queue_settings.priority.map_or(2, |priority| priority as i64 + 1),
         max_retries: resolved.max_retries,
         registers: spec.outputs.values().any(|output| output.name.is_some()),
-        created_by: by.to_owned(),
+        created_by: by,
         at: app.now(),
         name,
-    })
+    };
+    let seq = tx.insert_job(&new)?;
+    Ok(Submitted::Accepted(Box::new(born(seq, new))))
 }
 
 fn born(seq: i64, new: NewJob) -> JobRow {
@@ -144,13 +158,26 @@ const CHANGEABLE: [&str; 5] = ["tags", "description", "displayName", "isArchived
 /// What only the server writes; clients send it back as they got it.
 const SERVERS: [&str; 4] = ["status", "services", "peregrine", "isArchived"];
 
+/// Whether a client sends back what is on record; addresses of outputs were added when it was shown.
+fn same(key: &str, kept: Option<&Value>, sent: &Value) -> bool {
+    if key != "outputs" {
+        return kept == Some(sent);
+    }
+    let without_address = |outputs: &Value| {
+        let mut outputs = outputs.clone();
+        outputs.as_object_mut().into_iter().flat_map(|map| map.values_mut()).filter_map(Value::as_object_mut).for_each(|o| drop(o.remove("uri")));
+        outputs
+    };
+    kept.map(without_address) == Some(without_address(sent))
+}
+
 async fn update(app: &App, workspace: &WorkspaceRow, mut row: JobRow, asked: &Value) -> Result<(StatusCode, Json<Value>), Problem> {
     let mut body: Value = serde_json::from_str(&row.body).unwrap_or_default();
     let empty = serde_json::Map::new();
     for (key, value) in asked.as_object().unwrap_or(&empty) {
         if CHANGEABLE.contains(&key.as_str()) {
             body[key] = value.clone();
-        } else if !SERVERS.contains(&key.as_str()) && !value.is_null() && body.get(key) != Some(value) {
+        } else if !SERVERS.contains(&key.as_str()) && !value.is_null() && !same(key, body.get(key), value) {
             let message = format!("job `{}` exists; its `{key}` cannot change, submit a new job instead", row.job.name);
             return Err(Problem::conflict(message));
         }
@@ -275,7 +302,7 @@ pub(crate) async fn samples(State(app): State<App>, Path(at): Path<At>) -> Resul
     Ok(Json(json!({"value": samples})))
 }
 
-pub(crate) async fn find(app: &App, at: &At) -> Result<(std::sync::Arc<WorkspaceRow>, JobRow), Problem> {
+pub(crate) async fn find(app: &App, at: &At) -> Result<(Arc<WorkspaceRow>, JobRow), Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     let (key, name) = (workspace.name.clone(), at.name.clone());
     let row = app.store.read(move |tx| tx.job(&key, &name)).await?;
