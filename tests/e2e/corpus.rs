@@ -95,7 +95,8 @@ fn every_job_that_needs_neither_internet_nor_gpu_runs_and_leaves_what_it_should(
 /// None may be forgotten: whatever the index calls a command job has a run.
 fn every_job_is_listed(corpus: &Path) {
     let jobs = index(corpus).into_iter().filter(|(_, kind)| kind.starts_with("commandJob"));
-    let forgotten: Vec<String> = jobs.map(|(path, _)| path).filter(|path| !RUNS.iter().any(|run| run.file == path)).collect();
+    let forgotten: Vec<String> =
+        jobs.map(|(path, _)| path).filter(|path| !RUNS.iter().any(|run| run.file == path)).collect();
     assert!(forgotten.is_empty(), "no run for: {forgotten:#?}");
 }
 
@@ -109,7 +110,8 @@ fn make_assets(home: &Home, corpus: &Path) {
     home.file("cifar/batch-1", "pixels\n");
     home.ok(&["data", "create", "-n", "cifar-10-example", "--path", "cifar", "--type", "uri_folder", "-o", "none"]);
     home.file("iris/iris.csv", runs::IRIS);
-    let sampledata = copy(home, corpus, "cli/assets/data/local-folder-sampledata.yml", &[("example-data/iris.csv", runs::IRIS)]);
+    let sampledata =
+        copy(home, corpus, "cli/assets/data/local-folder-sampledata.yml", &[("example-data/iris.csv", runs::IRIS)]);
     home.ok(&["data", "create", "-f", &sampledata, "-n", "sampledata", "-o", "none"]);
     let bloom = home.path().join("bloom");
     fs::create_dir_all(&bloom).unwrap();

@@ -19,7 +19,11 @@ const CURATED: [(&str, &str, &str); 4] = [
         "import sklearn; print('sklearn', sklearn.__version__)",
         "sklearn 1.5.",
     ),
-    ("azureml:AzureML-lightgbm-3.3@latest", "import lightgbm; print('lightgbm', lightgbm.__version__)", "lightgbm 3.3."),
+    (
+        "azureml:AzureML-lightgbm-3.3@latest",
+        "import lightgbm; print('lightgbm', lightgbm.__version__)",
+        "lightgbm 3.3.",
+    ),
     (
         "azureml://registries/azureml/environments/acpt-pytorch-2.8-cuda12.6/versions/1",
         "import torch; print('torch', torch.__version__, torch.ones(2, 2).sum().item())",

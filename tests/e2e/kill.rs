@@ -113,7 +113,8 @@ fn take_aim(field: &mut Field, chance: &mut Chance, aim: &'static str) -> Option
         let fitting: Vec<&(String, String)> = open.iter().filter(|(_, phase)| phase == aim).collect();
         let job = match fitting.as_slice() {
             [] if aim == "stopping" => {
-                let ripe: Vec<_> = open.iter().filter(|(_, phase)| !["queued", "placed"].contains(&phase.as_str())).collect();
+                let ripe: Vec<_> =
+                    open.iter().filter(|(_, phase)| !["queued", "placed"].contains(&phase.as_str())).collect();
                 if let [_, ..] = ripe.as_slice() {
                     field.cancel(&chance.pick(&ripe).0);
                 }
@@ -176,7 +177,12 @@ fn put_all(field: &Field, batch: &[New], under_way: &AtomicUsize) -> Vec<bool> {
 
 /// Cancels most of what still waits, then waits for the end of every job, for as long as there is progress.
 fn drain(field: &mut Field) {
-    let waiting: Vec<String> = field.open().into_iter().filter(|(_, p)| ["queued", "placed"].contains(&p.as_str())).map(|(name, _)| name).collect();
+    let waiting: Vec<String> = field
+        .open()
+        .into_iter()
+        .filter(|(_, p)| ["queued", "placed"].contains(&p.as_str()))
+        .map(|(name, _)| name)
+        .collect();
     waiting.iter().skip(20).for_each(|name| field.cancel(name));
     let mut left = field.open().len();
     while left > 0 {

@@ -1,6 +1,8 @@
 //! What every part of an agent shares: its settings, its folders, its lines to the keeper and the server.
 
-use crate::{data::Data, environment::Environments, folders::Folders, journal::Journal, keeper::Link, report::Reporter};
+use crate::{
+    data::Data, environment::Environments, folders::Folders, journal::Journal, keeper::Link, report::Reporter,
+};
 use domain::{AttemptId, Resources, Timestamp, report::NodeFacts};
 use std::{
     fs,
@@ -81,6 +83,8 @@ fn cpus_milli() -> u64 {
 
 fn memory_bytes() -> u64 {
     let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = info.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    let total = info
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     total.unwrap_or(1 << 20) * 1024
 }

@@ -120,7 +120,8 @@ impl Running {
     }
 
     fn start_agent(&mut self) -> io::Result<()> {
-        let log = fs::File::options().create(true).append(true).open(self.keeper.home.join("agent").join("agent.log"))?;
+        let log =
+            fs::File::options().create(true).append(true).open(self.keeper.home.join("agent").join("agent.log"))?;
         let child = Command::new(&self.keeper.program)
             .args(["agent", "run", "--home"])
             .arg(&self.keeper.home)
@@ -357,7 +358,9 @@ fn kill_tree(pid: Pid) {
 fn sweep(marker: &str) {
     let Ok(entries) = fs::read_dir("/proc") else { return };
     for entry in entries.flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw) else {
+            continue;
+        };
         let Ok(environ) = fs::read(entry.path().join("environ")) else { continue };
         if environ.split(|b| *b == 0).any(|variable| variable == marker.as_bytes()) {
             let _ = rustix::process::kill_process(pid, Signal::KILL);

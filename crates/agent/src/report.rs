@@ -61,7 +61,9 @@ impl Reporter {
                 if let Some(client) = server.client() {
                     match client.post::<ReportAnswer>("/agent/v1/report", &batch).await {
                         Ok(answer) => break answer,
-                        Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "the server took no report"),
+                        Err(error) => {
+                            tracing::warn!(error = &error as &dyn std::error::Error, "the server took no report")
+                        }
                     }
                 }
                 tokio::time::sleep(Duration::from_millis(300)).await;

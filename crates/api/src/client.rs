@@ -23,11 +23,23 @@ pub enum ClientError {
     #[error("{message}")]
     Refused { status: u16, code: String, message: String, details: Vec<String> },
     #[error("cannot reach the server at {url}")]
-    Unreachable { url: String, #[source] source: reqwest::Error },
+    Unreachable {
+        url: String,
+        #[source]
+        source: reqwest::Error,
+    },
     #[error("the answer of {url} cannot be read")]
-    Garbled { url: String, #[source] source: reqwest::Error },
+    Garbled {
+        url: String,
+        #[source]
+        source: reqwest::Error,
+    },
     #[error("cannot read `{}`", .path.display())]
-    File { path: PathBuf, #[source] source: std::io::Error },
+    File {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("the server's certificate authority cannot be used")]
     Authority(#[source] rustls::Error),
 }
@@ -139,7 +151,9 @@ fn refused(status: StatusCode, body: &[u8]) -> ClientError {
     ClientError::Refused {
         status: status.as_u16(),
         code: word("code").unwrap_or_else(|| status.to_string()),
-        message: word("message").or_else(|| blob_message(body)).unwrap_or_else(|| format!("the server answered {status}")),
+        message: word("message")
+            .or_else(|| blob_message(body))
+            .unwrap_or_else(|| format!("the server answered {status}")),
         details: details.filter_map(|d| d.get("message")?.as_str().map(str::to_owned)).collect(),
     }
 }

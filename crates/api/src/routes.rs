@@ -38,7 +38,13 @@ macro_rules! ws {
     };
 }
 
-const fn route(method: &'static str, path: &'static str, id: &'static str, access: Access, about: &'static str) -> Route {
+const fn route(
+    method: &'static str,
+    path: &'static str,
+    id: &'static str,
+    access: Access,
+    about: &'static str,
+) -> Route {
     Route { method, path, id, access, about }
 }
 
@@ -51,8 +57,20 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/readyz", "ready", Open, "whether the server can take work"),
     route("GET", "/openapi.json", "openapi", Open, "this description"),
     route("GET", "/metrics", "metrics", User, "counters and gauges in Prometheus text"),
-    route("GET", "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/workspaces", "workspaces_all", User, "workspaces of a subscription"),
-    route("GET", "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces", "workspaces", User, "workspaces of a resource group"),
+    route(
+        "GET",
+        "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/workspaces",
+        "workspaces_all",
+        User,
+        "workspaces of a subscription",
+    ),
+    route(
+        "GET",
+        "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces",
+        "workspaces",
+        User,
+        "workspaces of a resource group",
+    ),
     route("GET", ws!(""), "workspace_get", User, "one workspace"),
     route("PUT", ws!(""), "workspace_put", User, "create or update a workspace"),
     route("PATCH", ws!(""), "workspace_patch", User, "update a workspace"),
@@ -65,7 +83,13 @@ pub const ROUTES: &[Route] = &[
     route("GET", ws!("/jobs/{name}/why"), "job_why", User, "where a job is, and why"),
     route("GET", ws!("/jobs/{name}/samples"), "job_samples", User, "load of the node while the job ran"),
     route("GET", ws!("/jobs/{name}/artifacts"), "job_artifacts", User, "logs and captured files of a job"),
-    route("GET", ws!("/jobs/{name}/artifacts/{*path}"), "job_artifact", User, "a piece of a file, from an offset; waits for more when asked"),
+    route(
+        "GET",
+        ws!("/jobs/{name}/artifacts/{*path}"),
+        "job_artifact",
+        User,
+        "a piece of a file, from an offset; waits for more when asked",
+    ),
     route("GET", ws!("/computes"), "computes", User, "compute targets"),
     route("GET", ws!("/computes/{name}"), "compute_get", User, "one compute target"),
     route("PUT", ws!("/computes/{name}"), "compute_put", User, "create or update a compute target"),
@@ -75,13 +99,43 @@ pub const ROUTES: &[Route] = &[
     route("GET", ws!("/datastores/{name}"), "datastore_get", User, "one datastore, without secrets"),
     route("PUT", ws!("/datastores/{name}"), "datastore_put", User, "create or update a datastore"),
     route("DELETE", ws!("/datastores/{name}"), "datastore_delete", User, "remove a datastore"),
-    route("POST", ws!("/datastores/{name}/listSecrets"), "datastore_secrets", User, "a short-lived signed token for the workspace's own stores"),
-    route("POST", ws!("/codes/{name}/versions/{version}/startPendingUpload"), "upload_start", User, "a container to upload a code snapshot to"),
-    route("GET", ws!("/{kind}"), "assets", User, "names of a kind of asset: codes, data, models, environments, components"),
+    route(
+        "POST",
+        ws!("/datastores/{name}/listSecrets"),
+        "datastore_secrets",
+        User,
+        "a short-lived signed token for the workspace's own stores",
+    ),
+    route(
+        "POST",
+        ws!("/codes/{name}/versions/{version}/startPendingUpload"),
+        "upload_start",
+        User,
+        "a container to upload a code snapshot to",
+    ),
+    route(
+        "GET",
+        ws!("/{kind}"),
+        "assets",
+        User,
+        "names of a kind of asset: codes, data, models, environments, components",
+    ),
     route("GET", ws!("/{kind}/{name}"), "asset_container", User, "one name with its latest and next version"),
-    route("GET", ws!("/{kind}/{name}/versions"), "asset_versions", User, "versions, newest first; by content `hash` for code"),
+    route(
+        "GET",
+        ws!("/{kind}/{name}/versions"),
+        "asset_versions",
+        User,
+        "versions, newest first; by content `hash` for code",
+    ),
     route("GET", ws!("/{kind}/{name}/versions/{version}"), "asset_get", User, "one version"),
-    route("PUT", ws!("/{kind}/{name}/versions/{version}"), "asset_put", User, "create a version, or change its tags and archive mark"),
+    route(
+        "PUT",
+        ws!("/{kind}/{name}/versions/{version}"),
+        "asset_put",
+        User,
+        "create a version, or change its tags and archive mark",
+    ),
     route("DELETE", ws!("/{kind}/{name}/versions/{version}"), "asset_delete", User, "delete a version"),
     route("PUT", "/blob/{*path}", "blob_put", Signed, "write a blob, or its metadata"),
     route("GET", "/blob/{*path}", "blob_get", Signed, "read a blob or list a container"),

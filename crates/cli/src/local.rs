@@ -127,7 +127,9 @@ pub(crate) fn wait_for_lock(home: &Path) -> Done<Option<fs::File>> {
     loop {
         match take_lock(home)? {
             // A server without an address is on its way up or down.
-            None if status(home).is_none() && Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
+            None if status(home).is_none() && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(10))
+            }
             taken => return Ok(taken),
         }
     }

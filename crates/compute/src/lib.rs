@@ -21,7 +21,15 @@ pub trait Driver: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     #[error("cannot start the agent `{}`", .program.display())]
-    Start { program: PathBuf, #[source] source: io::Error },
+    Start {
+        program: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error("cannot look at `{}`", .path.display())]
-    Look { path: PathBuf, #[source] source: io::Error },
+    Look {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
 }

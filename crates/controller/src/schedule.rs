@@ -52,8 +52,10 @@ pub async fn tick(cx: &Context) -> Result<usize, Error> {
 
 fn observe(tx: &mut Tx<'_>, now: domain::Timestamp) -> Result<(World, HashMap<i64, QueuedJob>), Error> {
     let handed = tx.handed()?;
-    let handed: Vec<Handed> =
-        handed.into_iter().map(|(priority, count)| Handed { priority, count: usize::try_from(count).unwrap_or(0) }).collect();
+    let handed: Vec<Handed> = handed
+        .into_iter()
+        .map(|(priority, count)| Handed { priority, count: usize::try_from(count).unwrap_or(0) })
+        .collect();
     // Far behind the front nothing can change; a few beyond the free places let a job that fits nowhere be passed by.
     let held: usize = handed.iter().map(|handed| handed.count).sum();
     let queue = tx.queue((WINDOW.saturating_sub(held) + LOOK_PAST) as i64)?;

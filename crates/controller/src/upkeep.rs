@@ -28,7 +28,11 @@ pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
 fn drop_old(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let daily = |name: &str| name.starts_with("peregrine-") && name.ends_with(".db");
-    let mut copies: Vec<_> = entries.flatten().map(|e| e.path()).filter(|p| p.file_name().is_some_and(|n| daily(&n.to_string_lossy()))).collect();
+    let mut copies: Vec<_> = entries
+        .flatten()
+        .map(|e| e.path())
+        .filter(|p| p.file_name().is_some_and(|n| daily(&n.to_string_lossy())))
+        .collect();
     copies.sort();
     for old in copies.iter().rev().skip(KEEP) {
         let _ = fs::remove_file(old);

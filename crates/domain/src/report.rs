@@ -34,7 +34,9 @@ pub enum What {
         text: String,
     },
     /// Something its user should know, kept in the job's story.
-    Notice { text: String },
+    Notice {
+        text: String,
+    },
     Preparing,
     Started {
         pid: u32,

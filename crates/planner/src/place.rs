@@ -74,7 +74,11 @@ fn decide(job: &Waiting, nodes: &mut [Node]) -> Decision {
     match least {
         Some(node) if node.before(job.priority) < node.window => {
             node.hand(job.priority);
-            Decision::Place { seq: job.seq, node: node.name.clone(), because: format!("next in line for `{}`", node.name) }
+            Decision::Place {
+                seq: job.seq,
+                node: node.name.clone(),
+                because: format!("next in line for `{}`", node.name),
+            }
         }
         _ => wait(turn(&job.target)),
     }
@@ -143,32 +147,44 @@ mod tests {
 
     #[test]
     fn jobs_are_handed_out_up_to_the_window() {
-        check("n:2:2 | a:1 b:1 c:1", expect![[r#"
+        check(
+            "n:2:2 | a:1 b:1 c:1",
+            expect![[r#"
             a -> n
             b -> n
-            c: waits for its turn on `t`"#]]);
+            c: waits for its turn on `t`"#]],
+        );
     }
 
     #[test]
     fn a_job_of_higher_priority_goes_past_a_full_window() {
-        check("n:2:1:1 | a:1:3 b:1", expect![[r#"
+        check(
+            "n:2:1:1 | a:1:3 b:1",
+            expect![[r#"
             a -> n
-            b: waits for its turn on `t`"#]]);
+            b: waits for its turn on `t`"#]],
+        );
     }
 
     #[test]
     fn a_job_that_fits_nowhere_says_so_and_lets_others_by() {
-        check("n:2:4 | a:8 b:1", expect![[r#"
+        check(
+            "n:2:4 | a:8 b:1",
+            expect![[r#"
             a: needs 8 CPUs, more than any node of `t` has (2 CPUs)
-            b -> n"#]]);
+            b -> n"#]],
+        );
     }
 
     #[test]
     fn work_spreads_over_the_least_laden_node() {
-        check("m:2:4:2 n:2:4 | a:1 b:1 c:1", expect![[r#"
+        check(
+            "m:2:4:2 n:2:4 | a:1 b:1 c:1",
+            expect![[r#"
             a -> n
             b -> n
-            c -> n"#]]);
+            c -> n"#]],
+        );
     }
 
     #[test]

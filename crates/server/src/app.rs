@@ -93,7 +93,10 @@ impl App {
             })
             .await?;
         let row = Arc::new(found.ok_or_else(|| Problem::missing("workspace", name, &names))?);
-        self.workspaces.lock().expect("nothing panics while it holds the table").insert(name.to_owned(), Arc::clone(&row));
+        self.workspaces
+            .lock()
+            .expect("nothing panics while it holds the table")
+            .insert(name.to_owned(), Arc::clone(&row));
         Ok(row)
     }
 

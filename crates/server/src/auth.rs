@@ -16,7 +16,10 @@ pub enum Role {
     User,
     Agent,
     /// A running job, for itself only.
-    Job { workspace: String, job: String },
+    Job {
+        workspace: String,
+        job: String,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -78,7 +81,13 @@ fn job_of(token: &str, keyring: &Keyring, now: Timestamp) -> Option<Caller> {
 }
 
 /// A query string that opens one container until `expires`. `write` also lets it change things.
-pub(crate) fn sign_link(keyring: &Keyring, workspace: &str, container: &str, write: bool, expires: Timestamp) -> String {
+pub(crate) fn sign_link(
+    keyring: &Keyring,
+    workspace: &str,
+    container: &str,
+    write: bool,
+    expires: Timestamp,
+) -> String {
     let rights = if write { "racwl" } else { "rl" };
     let seconds = expires.0 / 1000;
     let signature = keyring.sign(&link_text(workspace, container, rights, seconds));
@@ -86,7 +95,14 @@ pub(crate) fn sign_link(keyring: &Keyring, workspace: &str, container: &str, wri
 }
 
 /// Whether a query string opens this container now, for writing if `write`.
-pub(crate) fn link_opens(keyring: &Keyring, query: &str, workspace: &str, container: &str, write: bool, now: Timestamp) -> bool {
+pub(crate) fn link_opens(
+    keyring: &Keyring,
+    query: &str,
+    workspace: &str,
+    container: &str,
+    write: bool,
+    now: Timestamp,
+) -> bool {
     let part = |key: &str| query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
     let (Some(rights), Some(expires), Some(signature)) = (part("sp"), part("se"), part("sig")) else { return false };
     let Ok(seconds) = expires.parse::<i64>() else { return false };

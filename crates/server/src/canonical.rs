@@ -4,8 +4,26 @@ use axum::http::{Uri, uri::PathAndQuery};
 
 /// Words of resource paths, as the route table spells them.
 const WORDS: &[&str] = &[
-    "subscriptions", "resourceGroups", "providers", "workspaces", "jobs", "computes", "datastores", "codes", "environments",
-    "data", "models", "components", "versions", "cancel", "why", "samples", "artifacts", "listNodes", "listSecrets", "startPendingUpload",
+    "subscriptions",
+    "resourceGroups",
+    "providers",
+    "workspaces",
+    "jobs",
+    "computes",
+    "datastores",
+    "codes",
+    "environments",
+    "data",
+    "models",
+    "components",
+    "versions",
+    "cancel",
+    "why",
+    "samples",
+    "artifacts",
+    "listNodes",
+    "listSecrets",
+    "startPendingUpload",
 ];
 
 /// The same address with its words spelled as the table spells them; names are left alone.

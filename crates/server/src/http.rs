@@ -11,11 +11,11 @@ pub(crate) mod meta;
 pub(crate) mod views;
 pub(crate) mod workspaces;
 
+use crate::problem::Problem;
 use axum::{
     extract::{FromRequest, Request},
     response::{IntoResponse, Response},
 };
-use crate::problem::Problem;
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -54,10 +54,11 @@ impl<T: serde::de::DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> 
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
         let bytes = axum::body::Bytes::from_request(request, state).await.map_err(|rejected| {
             let status = rejected.status();
-            Problem::new(status, "BadBody", format!("the body cannot be read: {}", rejected.body_text())).into_response()
+            Problem::new(status, "BadBody", format!("the body cannot be read: {}", rejected.body_text()))
+                .into_response()
         })?;
-        serde_json::from_slice(&bytes)
-            .map(Body)
-            .map_err(|error| Problem::bad(format!("the body is not the JSON that is wanted here: {error}")).into_response())
+        serde_json::from_slice(&bytes).map(Body).map_err(|error| {
+            Problem::bad(format!("the body is not the JSON that is wanted here: {error}")).into_response()
+        })
     }
 }

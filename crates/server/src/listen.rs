@@ -54,7 +54,9 @@ pub async fn listen(
     http: Option<SocketAddr>,
     certificates: &Certificates,
 ) -> Result<Listening, StartError> {
-    let bind = async |address: SocketAddr| TcpListener::bind(address).await.map_err(|error| StartError::Listen(address, error));
+    let bind = async |address: SocketAddr| {
+        TcpListener::bind(address).await.map_err(|error| StartError::Listen(address, error))
+    };
     let https = match bind(address).await {
         Err(StartError::Listen(_, error)) if any_port && error.kind() == io::ErrorKind::AddrInUse => {
             bind(SocketAddr::new(address.ip(), 0)).await?
@@ -73,7 +75,13 @@ pub async fn listen(
 }
 
 /// Serves until `stop` turns true, then lets requests in flight finish for a moment.
-pub async fn serve(listening: Listening, store: Store, settings: Settings, keys: &Path, mut stop: watch::Receiver<bool>) -> Result<(), StartError> {
+pub async fn serve(
+    listening: Listening,
+    store: Store,
+    settings: Settings,
+    keys: &Path,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), StartError> {
     let tokens = Tokens::load_or_make(keys, store.keyring()).map_err(StartError::Keys)?;
     let app = App::new(store, settings, tokens, listening.url.clone());
     crate::http::workspaces::ensure_default(&app).await?;

@@ -108,8 +108,10 @@ impl IntoResponse for Problem {
             let cause = self.cause.as_ref().map(|cause| chain(cause.as_ref())).unwrap_or_default();
             tracing::error!(status = self.status.as_u16(), code = self.code, cause, "{}", self.message);
         }
-        let details: Vec<_> = self.details.iter().map(|(code, message)| json!({"code": code, "message": message})).collect();
-        let body = json!({"error": {"code": self.code, "message": self.message, "details": details, "additionalInfo": []}});
+        let details: Vec<_> =
+            self.details.iter().map(|(code, message)| json!({"code": code, "message": message})).collect();
+        let body =
+            json!({"error": {"code": self.code, "message": self.message, "details": details, "additionalInfo": []}});
         let mut answer = (self.status, Json(body)).into_response();
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));

@@ -81,7 +81,8 @@ impl Lookup<'_, '_> {
         if name.eq_ignore_ascii_case(computes::LOCAL) || self.tx.compute(&self.workspace.name, &name)?.is_some() {
             return Ok(computes::LOCAL.to_owned());
         }
-        let known = computes::with_local(self.tx.computes(&self.workspace.name)?.into_iter().map(|row| row.name).collect());
+        let known =
+            computes::with_local(self.tx.computes(&self.workspace.name)?.into_iter().map(|row| row.name).collect());
         let message = format!("there is no compute target `{name}` (there are: {})", known.join(", "));
         self.mistake("compute", message, "set `compute: azureml:local`, or add `--set compute=local`");
         Ok(name)
@@ -111,7 +112,11 @@ impl Lookup<'_, '_> {
         }
         let names: Vec<String> = types.into_iter().map(|kind| kind.name).collect();
         let message = format!("instance type `{wanted}` is not offered by `local` (offered: {})", names.join(", "));
-        self.mistake("resources.instance_type", message, "name one of these, an Azure VM size, or see `peregrine compute show -n local`");
+        self.mistake(
+            "resources.instance_type",
+            message,
+            "name one of these, an Azure VM size, or see `peregrine compute show -n local`",
+        );
         (Resources::default(), None)
     }
 
@@ -135,14 +140,22 @@ impl Lookup<'_, '_> {
             parameter_servers,
         };
         match &spec.distribution {
-            Some(Distribution::PyTorch { process_count_per_instance: n }) => Some(planned(DistributionKind::PyTorch, nodes, *n, 0)),
-            Some(Distribution::Mpi { process_count_per_instance: n }) => Some(planned(DistributionKind::Mpi, nodes, *n, 0)),
+            Some(Distribution::PyTorch { process_count_per_instance: n }) => {
+                Some(planned(DistributionKind::PyTorch, nodes, *n, 0))
+            }
+            Some(Distribution::Mpi { process_count_per_instance: n }) => {
+                Some(planned(DistributionKind::Mpi, nodes, *n, 0))
+            }
             Some(Distribution::TensorFlow { worker_count, parameter_server_count }) => {
                 let workers = worker_count.unwrap_or(nodes).max(1);
                 Some(planned(DistributionKind::TensorFlow, workers, None, parameter_server_count.unwrap_or(0)))
             }
             Some(Distribution::Ray { .. }) => {
-                self.mistake("distribution", "`ray` clusters cannot be started yet", "use `pytorch`, `tensorflow` or `mpi`");
+                self.mistake(
+                    "distribution",
+                    "`ray` clusters cannot be started yet",
+                    "use `pytorch`, `tensorflow` or `mpi`",
+                );
                 None
             }
             // Without a framework the command runs once on each instance, told apart by its rank.
@@ -156,7 +169,11 @@ impl Lookup<'_, '_> {
         match text.parse::<u32>() {
             Ok(n) if n <= 100 => n,
             _ => {
-                self.mistake("properties.peregrine.max_retries", format!("`{text}` is not a number from 0 to 100"), "write it like `\"2\"`");
+                self.mistake(
+                    "properties.peregrine.max_retries",
+                    format!("`{text}` is not a number from 0 to 100"),
+                    "write it like `\"2\"`",
+                );
                 0
             }
         }
@@ -175,7 +192,11 @@ impl Lookup<'_, '_> {
         match uri.as_deref().and_then(|uri| crate::http::blobs::file_of(self.app, uri)) {
             Some(path) => Ok(Some(Place::Folder { path })),
             None => {
-                self.mistake("code", format!("there is no code snapshot `{reference}`"), "upload the folder again: submit with the CLI or the SDK");
+                self.mistake(
+                    "code",
+                    format!("there is no code snapshot `{reference}`"),
+                    "upload the folder again: submit with the CLI or the SDK",
+                );
                 Ok(None)
             }
         }
@@ -205,7 +226,8 @@ impl Lookup<'_, '_> {
         let default = self.default_datastore()?;
         for (name, output) in &spec.outputs {
             let file = output.kind == DataType::UriFile;
-            let usual = format!("azureml://datastores/{default}/paths/azureml/{job}/{name}{}", if file { "" } else { "/" });
+            let usual =
+                format!("azureml://datastores/{default}/paths/azureml/{job}/{name}{}", if file { "" } else { "/" });
             let asked = output.path.clone().unwrap_or(usual);
             let known = |reference: &Reference| match reference {
                 Reference::Other(word) if word == "name" => Some(job.to_string()),
@@ -216,12 +238,19 @@ impl Lookup<'_, '_> {
             let uri = match expression::expand(&asked, &known) {
                 Ok(uri) => uri,
                 Err(error) => {
-                    self.mistake(format!("outputs.{name}.path"), error.to_string(), "use `${{name}}`, `${{output_name}}` or `${{default_datastore}}`");
+                    self.mistake(
+                        format!("outputs.{name}.path"),
+                        error.to_string(),
+                        "use `${{name}}`, `${{output_name}}` or `${{default_datastore}}`",
+                    );
                     continue;
                 }
             };
             let Some(place) = self.output_place(&format!("outputs.{name}"), &uri)? else { continue };
-            planned.insert(name.clone(), PlannedOutput { place, mode: output.mode.unwrap_or(OutputMode::RwMount), uri, file });
+            planned.insert(
+                name.clone(),
+                PlannedOutput { place, mode: output.mode.unwrap_or(OutputMode::RwMount), uri, file },
+            );
         }
         Ok(planned)
     }

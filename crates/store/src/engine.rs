@@ -13,6 +13,7 @@ pub use values::{Row, Value};
 use crate::{Error, Tx, secrets::Keyring};
 use rusqlite::{Connection, OpenFlags};
 use std::{
+    panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -41,7 +42,11 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn open(home: &Path, bells: Arc<[watch::Sender<u64>; 3]>, keyring: Arc<Keyring>) -> Result<Engine, Error> {
+    pub(crate) fn open(
+        home: &Path,
+        bells: Arc<[watch::Sender<u64>; 3]>,
+        keyring: Arc<Keyring>,
+    ) -> Result<Engine, Error> {
         let path: PathBuf = home.join("peregrine.db");
         if path.exists() {
             // Before the first statement that would write to it.
@@ -132,7 +137,6 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
         connection.set_prepared_statement_cache_capacity(128);
         connection.busy_timeout(std::time::Duration::from_secs(10))?;
         if !flags.contains(OpenFlags::SQLITE_OPEN_READ_ONLY) {
-            connection.pragma_update(None, "journal_mode", "wal")?;
             connection.pragma_update(None, "synchronous", "full")?;
             connection.pragma_update(None, "foreign_keys", "on")?;
         }
@@ -161,7 +165,9 @@ fn write_all(
             if begun.is_ok() {
                 begun = connection.execute_batch("savepoint piece");
             }
-            let (ok, answer) = piece(&mut tx);
+            // Work that panics is undone like work that fails; its caller learns it from the missing answer.
+            let done = panic::catch_unwind(AssertUnwindSafe(|| piece(&mut tx))).ok();
+            let ok = done.as_ref().is_some_and(|(ok, _)| *ok);
             if begun.is_ok() {
                 let end = if ok { "release piece" } else { "rollback to piece; release piece" };
                 begun = connection.execute_batch(end);
@@ -169,7 +175,7 @@ fn write_all(
                     rung.iter_mut().zip(tx.rung).for_each(|(all, one)| *all |= one);
                 }
             }
-            answers.push((ok, answer));
+            answers.extend(done);
             next = if answers.len() < BATCH { pieces.try_recv().ok() } else { None };
         }
         let committed = begun.and_then(|()| connection.execute_batch("commit"));
@@ -205,10 +211,9 @@ pub(crate) fn sort(error: Error, path: &Path) -> Error {
     };
     match sql.sqlite_error_code() {
         Some(Code::DiskFull) => Error::Full { path: path.to_owned() },
-        Some(Code::DatabaseCorrupt | Code::NotADatabase) => Error::Corrupt {
-            path: path.to_owned(),
-            backups: path.parent().unwrap_or(Path::new(".")).join("backups"),
-        },
+        Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
+            Error::Corrupt { path: path.to_owned(), backups: path.parent().unwrap_or(Path::new(".")).join("backups") }
+        }
         Some(Code::ConstraintViolation) => Error::Exists,
         _ => error,
     }

@@ -45,7 +45,10 @@ impl Files {
     /// Where a blob lies; the path may use `/` and must stay inside.
     pub fn blob(&self, workspace: &str, container: &str, path: &str) -> Result<PathBuf, BadPath> {
         let bad = || BadPath(path.chars().take(200).collect());
-        if [workspace, container].iter().any(|part| part.is_empty() || part.contains(['/', '\0']) || *part == ".." || *part == ".") {
+        if [workspace, container]
+            .iter()
+            .any(|part| part.is_empty() || part.contains(['/', '\0']) || *part == ".." || *part == ".")
+        {
             return Err(bad());
         }
         let relative = Path::new(path);
@@ -103,7 +106,14 @@ impl Files {
     }
 
     /// Files below a prefix, by path; at most `limit`, after `marker`.
-    pub fn list(&self, workspace: &str, container: &str, prefix: &str, marker: &str, limit: usize) -> Result<Vec<Found>, BadPath> {
+    pub fn list(
+        &self,
+        workspace: &str,
+        container: &str,
+        prefix: &str,
+        marker: &str,
+        limit: usize,
+    ) -> Result<Vec<Found>, BadPath> {
         let base = self.container(workspace, container);
         // Also without a folder in the prefix, the names themselves must be sound.
         let folder = match prefix.rsplit_once('/') {

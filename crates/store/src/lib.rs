@@ -42,7 +42,11 @@ pub enum Error {
     )]
     Newer { path: PathBuf, found: i64, known: i64 },
     #[error("cannot open the database `{}`", .path.display())]
-    Open { path: PathBuf, #[source] source: rusqlite::Error },
+    Open {
+        path: PathBuf,
+        #[source]
+        source: rusqlite::Error,
+    },
     #[error("database statement failed")]
     Sql(#[from] rusqlite::Error),
     #[error("the database holds a value that cannot be read: {0}")]
@@ -50,7 +54,12 @@ pub enum Error {
     #[error("the store has shut down")]
     Closed,
     #[error("cannot {what} `{}`", .path.display())]
-    Io { what: &'static str, path: PathBuf, #[source] source: std::io::Error },
+    Io {
+        what: &'static str,
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
 }
 
 /// What kind of thing changed; waiting loops listen to one of these.

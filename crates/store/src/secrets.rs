@@ -25,10 +25,15 @@ pub struct Keyring {
 
 impl Keyring {
     pub(crate) fn load_or_make(folder: &Path) -> Result<Keyring, Error> {
-        fs::create_dir_all(folder).map_err(|source| Error::Io { what: "make the folder", path: folder.to_owned(), source })?;
+        fs::create_dir_all(folder).map_err(|source| Error::Io {
+            what: "make the folder",
+            path: folder.to_owned(),
+            source,
+        })?;
         let seal = owner_only_key(&folder.join("seal.key"))?;
         let sign = owner_only_key(&folder.join("sign.key"))?;
-        let unbound = UnboundKey::new(&CHACHA20_POLY1305, &seal).map_err(|_| Error::Decode("the sealing key".into()))?;
+        let unbound =
+            UnboundKey::new(&CHACHA20_POLY1305, &seal).map_err(|_| Error::Decode("the sealing key".into()))?;
         Ok(Keyring {
             seal: LessSafeKey::new(unbound),
             sign: hmac::Key::new(hmac::HMAC_SHA256, &sign),

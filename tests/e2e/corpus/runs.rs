@@ -285,11 +285,7 @@ pub(super) const RUNS: &[Run] = &[
     Run {
         file: "cli/jobs/nebulaml/cifar10_deepspeed/job.yml",
         software: "curated sklearn-1.5, since the file leaves a blank to fill in",
-        sets: &[
-            "environment=azureml://registries/azureml/environments/sklearn-1.5/labels/latest",
-            ONE_NODE,
-            TWO_RANKS,
-        ],
+        sets: &["environment=azureml://registries/azureml/environments/sklearn-1.5/labels/latest", ONE_NODE, TWO_RANKS],
         beside: &[("src/cifar10_deepspeed.py", SAID), ("src/ds_config.json", "{}\n")],
         log: &["scikit-learn", "--global_rank 0", "--global_rank 1", "WORLD_SIZE=2"],
         leaves: &[("named-outputs/output/cifar10_deepspeed.py-1.txt", "--deepspeed")],

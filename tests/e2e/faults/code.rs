@@ -25,7 +25,10 @@ fn sockets_pipes_and_links_to_nowhere_are_left_out_with_a_notice() {
     symlink("/etc", code.join("etc")).unwrap();
     symlink("sub/a.txt", code.join("b.txt")).unwrap();
     let said = home.stream("find . -type f | sort; cat b.txt", "code: code");
-    said.must(0, &["left out `socket`", "left out `pipe`", "left out `sub/loop`", "left out `self`", "left out `etc`", "`/etc`"]);
+    said.must(
+        0,
+        &["left out `socket`", "left out `pipe`", "left out `sub/loop`", "left out `self`", "left out `etc`", "`/etc`"],
+    );
     assert_eq!(said.out, "./b.txt\n./sub/a.txt\na");
 }
 
@@ -51,7 +54,8 @@ fn what_may_not_be_read_is_named() {
     home.job_file("job.yml", "cat a.txt", "code: code");
     for (mode, path) in [("000", "code/locked"), ("000", "code/a.txt")] {
         chmod(mode, &home.path().join(path));
-        as_nobody(&home, &["job", "create", "-f", "job.yml"]).must(2, &[path, "permission is denied", "make it readable", ".amlignore"]);
+        as_nobody(&home, &["job", "create", "-f", "job.yml"])
+            .must(2, &[path, "permission is denied", "make it readable", ".amlignore"]);
         chmod("755", &home.path().join(path));
     }
     as_nobody(&home, &["job", "create", "-f", "job.yml", "--stream"]).must(0, &["completed"]);
@@ -76,7 +80,11 @@ fn a_folder_of_very_many_files_arrives_whole() {
     assert_eq!((said.code, said.out), (Some(0), format!("{}\n7/199", folders * 200)), "{}", said.err);
     let (first, again) = (started.elapsed(), Instant::now());
     home.stream("cat d7/199", "code: code").must(0, &["completed"]);
-    eprintln!("{} files: {first:.1?} the first time, {:.1?} when they are there already", folders * 200, again.elapsed());
+    eprintln!(
+        "{} files: {first:.1?} the first time, {:.1?} when they are there already",
+        folders * 200,
+        again.elapsed()
+    );
 }
 
 fn chmod(mode: &str, path: &Path) {

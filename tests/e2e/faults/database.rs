@@ -72,6 +72,7 @@ fn a_database_of_a_newer_version_is_left_alone() {
 #[test]
 fn a_backup_never_overwrites() {
     let (home, backup) = stopped();
-    home.run(&["server", "backup", "--to", "backup.db"]).must(2, &["backup.db`", "already exists", "choose another name"]);
+    home.run(&["server", "backup", "--to", "backup.db"])
+        .must(2, &["backup.db`", "already exists", "choose another name"]);
     assert!(backup.exists());
 }

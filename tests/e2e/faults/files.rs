@@ -11,27 +11,51 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ("command: a\n\tenvironment: x\n", &["bad.yml:", "a tab stands where spaces are needed", "indent with spaces"]),
     (
         "command: 5\nlimits: {timeout: soon}\ntags: [a]\nenvironment: 3\ninputs: x\n",
-        &["bad.yml:1:10: `command`: expected text", "bad.yml:2:19: `limits.timeout`", "bad.yml:3:7: `tags`", "`environment`", "5 mistakes"],
+        &[
+            "bad.yml:1:10: `command`: expected text",
+            "bad.yml:2:19: `limits.timeout`",
+            "bad.yml:3:7: `tags`",
+            "`environment`",
+            "5 mistakes",
+        ],
     ),
-    ("command: a\ncommand: b\nenvironment: azureml:e:1\n", &["bad.yml:2:1: ", "given twice, on line 1 and on line 2", "keep one"]),
+    (
+        "command: a\ncommand: b\nenvironment: azureml:e:1\n",
+        &["bad.yml:2:1: ", "given twice, on line 1 and on line 2", "keep one"],
+    ),
     ("comand: a\nenvironment: azureml:e:1\n", &["bad.yml:1:1: ", "`command`"]),
-    ("command: echo ${{inputs.nope}}\nenvironment: azureml:e:1\n", &["`${{inputs.nope}}`", "not declared", "declare it under `inputs`"]),
-    ("command: a\nenvironment: azureml:e:1\ntags: &a {x: *a}\n", &["bad.yml:3:14: ", "contains itself", "remove the alias"]),
+    (
+        "command: echo ${{inputs.nope}}\nenvironment: azureml:e:1\n",
+        &["`${{inputs.nope}}`", "not declared", "declare it under `inputs`"],
+    ),
+    (
+        "command: a\nenvironment: azureml:e:1\ntags: &a {x: *a}\n",
+        &["bad.yml:3:14: ", "contains itself", "remove the alias"],
+    ),
     ("command: &a [*b]\ntags: &b [*a]\n", &["bad.yml:1:14: ", "not defined above it"]),
     ("command: echo hi\nenvironment: azureml:e:1\ninputs: {path: 1}\n", &["`inputs.path`"]),
 ];
 
 /// What the server does not know, and the words that must be said of it.
 const UNKNOWN: &[(&str, &[&str])] = &[
-    ("compute: azureml:nowhere", &["`compute`", "no compute target `nowhere`", "there are: local", "--set compute=local"]),
+    (
+        "compute: azureml:nowhere",
+        &["`compute`", "no compute target `nowhere`", "there are: local", "--set compute=local"],
+    ),
     ("resources: {instance_type: huge}", &["`huge`", "offered: ", "peregrine compute show"]),
     (
         "inputs: {d: {type: uri_file, path: azureml://datastores/lake/paths/x}}",
         &["`inputs.d`", "no datastore `lake`", "workspaceblobstore", "peregrine datastore create"],
     ),
     ("inputs: {d: {type: uri_file, path: 'azureml:iris:1'}}", &["`inputs.d`", "`iris:1`", "peregrine data create"]),
-    ("inputs: {d: {type: uri_file, path: ./iris.csv}}", &["`inputs.d.path`", "`./iris.csv`", "does not exist", "relative to"]),
-    ("inputs: {d: {type: uri_file, path: azureml://jobs/none/outputs/o}}", &["`inputs.d`", "no job `none`", "peregrine job list"]),
+    (
+        "inputs: {d: {type: uri_file, path: ./iris.csv}}",
+        &["`inputs.d.path`", "`./iris.csv`", "does not exist", "relative to"],
+    ),
+    (
+        "inputs: {d: {type: uri_file, path: azureml://jobs/none/outputs/o}}",
+        &["`inputs.d`", "no job `none`", "peregrine job list"],
+    ),
     ("code: ./nowhere", &["`code`", "`./nowhere`", "does not exist", "relative to"]),
 ];
 
@@ -80,5 +104,6 @@ fn aliases_that_multiply_end_at_a_limit() {
         text += &format!("a{n}: &a{n} [{tens}]\n");
     }
     home.file("bomb.yml", &text);
-    home.run(&["job", "create", "-f", "bomb.yml"]).must(2, &["bomb.yml:5:", "more than 100000 values", "use fewer aliases"]);
+    home.run(&["job", "create", "-f", "bomb.yml"])
+        .must(2, &["bomb.yml:5:", "more than 100000 values", "use fewer aliases"]);
 }

@@ -101,7 +101,8 @@ fn without_python_only_what_needs_it_fails() {
     };
     home.job_file("script.yml", "python train.py", "");
     run(&["job", "create", "-f", "script.yml", "--stream"]).must(1, &["the program `python` was not found"]);
-    let conda = "environment: {image: 'python:3.12-slim', conda_file: {dependencies: [python=3.11, pip, {pip: [six]}]}}";
+    let conda =
+        "environment: {image: 'python:3.12-slim', conda_file: {dependencies: [python=3.11, pip, {pip: [six]}]}}";
     home.file("packages.yml", &format!("command: echo hi\n{conda}\n"));
     let failed = run(&["job", "create", "-f", "packages.yml", "--stream"]);
     failed.must(1, &["environment `inline`", "no Python", "install Python 3"]);

@@ -52,7 +52,8 @@ fn a_blob_name_stays_in_its_container() {
     home.begin("linked", "ln -s /etc/passwd ${{outputs.o}}/stolen", "outputs: {o: {type: uri_folder}}");
     home.ended("linked");
     let token = home.token("user");
-    let container = home.ok(&["datastore", "show", "-n", "workspaceblobstore", "--query", "container_name", "-o", "tsv"]);
+    let container =
+        home.ok(&["datastore", "show", "-n", "workspaceblobstore", "--query", "container_name", "-o", "tsv"]);
     let inside = format!("/blob/default.blob.x/{}", container.trim());
     for target in [
         format!("{inside}/../../../keys/user.token"),

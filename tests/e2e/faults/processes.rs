@@ -30,7 +30,10 @@ fn a_child_that_outlives_its_parent_ends_with_the_job() {
     let secret = |n: u32| format!("86{}.{n}", std::process::id());
     for (n, escape) in ["setsid", "nohup", "env -i setsid", "trap '' TERM; setsid"].into_iter().enumerate() {
         let long = secret(u32::try_from(n).unwrap());
-        let said = home.stream(&format!("({escape} sleep {long} >/dev/null 2>&1 &)\nwhile ! pgrep -f 'sleep {long}'; do :; done"), "");
+        let said = home.stream(
+            &format!("({escape} sleep {long} >/dev/null 2>&1 &)\nwhile ! pgrep -f 'sleep {long}'; do :; done"),
+            "",
+        );
         assert_eq!(said.code, Some(0), "{}", said.err);
         assert_eq!(processes_with(&format!("sleep {long}")), [], "{escape}");
     }
@@ -41,7 +44,10 @@ fn a_child_that_outlives_its_parent_ends_with_the_job() {
 fn the_children_of_one_job_do_not_end_with_another() {
     let home = Home::new();
     let gate = home.path().join("gate");
-    let waits = format!("(setsid sh -c 'until [ -e {0} ]; do sleep 0.05; done; echo through > {0}.done' &)\nuntil [ -e {0}.done ]; do sleep 0.05; done", gate.display());
+    let waits = format!(
+        "(setsid sh -c 'until [ -e {0} ]; do sleep 0.05; done; echo through > {0}.done' &)\nuntil [ -e {0}.done ]; do sleep 0.05; done",
+        gate.display()
+    );
     home.begin("waiting", &waits, "");
     home.until_status("waiting", "Running");
     let left = format!("env -i setsid sleep 87{} >/dev/null 2>&1 &\nsleep 0.2", std::process::id());
@@ -79,7 +85,9 @@ fn a_very_long_line_passes_through_flat_memory() {
     let stored = home.artifacts("long").join("user_logs/std_log.txt");
     assert_eq!(fs::metadata(stored).unwrap().len(), (mib as u64) << 20);
     let after = (memory(&home, "server"), memory(&home, "agent"));
-    eprintln!("{mib} MiB in one line; peak KiB of server and agent before {before:?}, after {after:?}, of the client {client}");
+    eprintln!(
+        "{mib} MiB in one line; peak KiB of server and agent before {before:?}, after {after:?}, of the client {client}"
+    );
     assert!(after.0 < before.0 + (48 << 10) && after.1 < before.1 + (16 << 10), "{before:?} {after:?}");
     assert!((1..96 << 10).contains(&client), "{client}");
     home.is_well();

@@ -46,7 +46,9 @@ fn files_with(folder: &Path, bytes: &[u8]) -> Vec<String> {
         let Ok(meta) = path.symlink_metadata() else { continue };
         if meta.is_dir() {
             found.extend(files_with(&path, bytes));
-        } else if meta.is_file() && fs::read(&path).is_ok_and(|text| text.windows(bytes.len()).any(|part| part == bytes)) {
+        } else if meta.is_file()
+            && fs::read(&path).is_ok_and(|text| text.windows(bytes.len()).any(|part| part == bytes))
+        {
             found.push(path.display().to_string());
         }
     }

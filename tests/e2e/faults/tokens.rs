@@ -9,7 +9,8 @@ fn routes(description: &str) -> Vec<(String, String, bool)> {
     let description: Value = serde_json::from_str(description).unwrap();
     let mut all = Vec::new();
     for (path, methods) in description["paths"].as_object().unwrap() {
-        let filled: Vec<&str> = path.split('/').map(|part| if part.starts_with('{') { "default" } else { part }).collect();
+        let filled: Vec<&str> =
+            path.split('/').map(|part| if part.starts_with('{') { "default" } else { part }).collect();
         for (method, route) in methods.as_object().unwrap() {
             let open = route["security"].as_array().unwrap().is_empty();
             all.push((method.to_uppercase(), filled.join("/"), open));
@@ -103,7 +104,10 @@ fn a_home_that_others_could_look_into_is_closed() {
 #[test]
 fn other_machines_are_let_in_only_over_tls_of_ones_own() {
     let home = Home::new();
-    for way in [&["server", "start", "--listen", "0.0.0.0:0"][..], &["server", "start", "--foreground", "--listen", "0.0.0.0:0"]] {
+    for way in [
+        &["server", "start", "--listen", "0.0.0.0:0"][..],
+        &["server", "start", "--foreground", "--listen", "0.0.0.0:0"],
+    ] {
         home.run(way).must(2, &["0.0.0.0:0", "other machines", "server.tls_cert", "127.0.0.1"]);
     }
     home.run(&["server", "start", "--http", "0.0.0.0:0"]).must(2, &["0.0.0.0:0", "in the clear", "127.0.0.1"]);

@@ -85,7 +85,8 @@ echo not captured > other.txt";
 #[test]
 fn a_named_output_becomes_an_asset_for_the_next_job() {
     let home = Home::new();
-    let more = "outputs: {data: {type: uri_folder, name: cleaned}, model: {type: custom_model, name: fitted, version: '7'}}";
+    let more =
+        "outputs: {data: {type: uri_folder, name: cleaned}, model: {type: custom_model, name: fitted, version: '7'}}";
     for round in ["first", "second"] {
         let more = if round == "first" { more } else { "outputs: {data: {type: uri_folder, name: cleaned}}" };
         home.begin(round, &format!("echo {round} > ${{{{outputs.data}}}}/x.txt"), more);
@@ -108,7 +109,8 @@ fn a_named_output_becomes_an_asset_for_the_next_job() {
 #[test]
 fn a_failed_job_registers_nothing_and_keeps_its_log() {
     let home = Home::new();
-    let said = home.stream("echo half > ${{outputs.data}}/x; exit 1", "outputs: {data: {type: uri_folder, name: broken}}");
+    let said =
+        home.stream("echo half > ${{outputs.data}}/x; exit 1", "outputs: {data: {type: uri_folder, name: broken}}");
     said.must(1, &["exited with code 1"]);
     home.run(&["data", "show", "-n", "broken", "-v", "1"]).must(2, &["broken"]);
 }

@@ -10,12 +10,20 @@ fn priority_decides_and_then_who_came_first() {
     let (gate, order) = (home.path().join("gate"), home.path().join("order"));
     home.begin("holder", &format!("until [ -e {} ]; do sleep 0.05; done", gate.display()), "");
     home.until_status("holder", "Running");
-    for (name, priority) in [("low-1", "low"), ("mid-1", "medium"), ("high-1", "high"), ("low-2", "low"), ("high-2", "high")] {
-        home.begin(name, &format!("echo {name} >> {}", order.display()), &format!("queue_settings: {{priority: {priority}}}"));
+    for (name, priority) in
+        [("low-1", "low"), ("mid-1", "medium"), ("high-1", "high"), ("low-2", "low"), ("high-2", "high")]
+    {
+        home.begin(
+            name,
+            &format!("echo {name} >> {}", order.display()),
+            &format!("queue_settings: {{priority: {priority}}}"),
+        );
         assert_eq!(home.job(name)["status"], "Queued");
     }
     fs::write(&gate, "").unwrap();
-    ["low-1", "mid-1", "high-1", "low-2", "high-2"].iter().for_each(|name| assert_eq!(home.ended(name)["status"], "Completed"));
+    ["low-1", "mid-1", "high-1", "low-2", "high-2"]
+        .iter()
+        .for_each(|name| assert_eq!(home.ended(name)["status"], "Completed"));
     assert_eq!(fs::read_to_string(order).unwrap(), "high-1\nhigh-2\nmid-1\nlow-1\nlow-2\n");
 }
 

@@ -8,7 +8,18 @@ fn tags_and_description_change_and_the_rest_does_not() {
     let home = Home::new();
     home.begin("job", "echo hi", "tags: {kept: 'yes', gone: 'yes'}");
     home.ended("job");
-    home.ok(&["job", "update", "-n", "job", "--set", "tags.new=1", "description=good", "display_name=Final", "--remove", "tags.gone"]);
+    home.ok(&[
+        "job",
+        "update",
+        "-n",
+        "job",
+        "--set",
+        "tags.new=1",
+        "description=good",
+        "display_name=Final",
+        "--remove",
+        "tags.gone",
+    ]);
     let job = home.job("job");
     assert_eq!((&job["tags"], &job["description"]), (&json!({"kept": "yes", "new": "1"}), &json!("good")));
     assert_eq!(job["display_name"], "Final");
@@ -57,7 +68,10 @@ fn results_come_in_every_format() {
     assert_eq!(show(&["--query", "status", "-o", "json"]), "\"Completed\"\n");
     let table = home.ok(&["job", "list", "-o", "table"]);
     assert!(table.starts_with("NAME") && table.contains("Completed") && table.lines().count() == 2, "{table}");
-    assert_eq!(home.ok(&["ml", "job", "show", "-n", "job", "-g", "any", "-w", "default", "--query", "status", "-o", "tsv"]), "Completed\n");
+    assert_eq!(
+        home.ok(&["ml", "job", "show", "-n", "job", "-g", "any", "-w", "default", "--query", "status", "-o", "tsv"]),
+        "Completed\n"
+    );
     home.run(&["job", "show", "-n", "job", "--query", "[?"]).must(2, &["--query"]);
     home.run(&["job", "show", "-n", "nobody"]).must(2, &["no job `nobody`"]);
     home.run(&["job", "shw"]).must(2, &["show"]);

@@ -18,7 +18,9 @@ fn the_pre_step_runs_first_under_either_spelling() {
     let home = Home::new();
     home.configure("[local]\ncpus = 4\n[[local.instance_types]]\nname = \"three\"\ncpu = 3\nmemory = \"64Mi\"\n");
     for spelling in ["AMLARC_PRESTEP", "AMLARC_RESTEP"] {
-        let more = format!("resources: {{instance_type: three}}\nenvironment_variables:\n  {spelling}: 'export OMP_NUM_THREADS=`get_cores`'");
+        let more = format!(
+            "resources: {{instance_type: three}}\nenvironment_variables:\n  {spelling}: 'export OMP_NUM_THREADS=`get_cores`'"
+        );
         let said = home.stream("echo threads $OMP_NUM_THREADS", &more);
         assert_eq!((said.code, said.out.as_str()), (Some(0), "threads 3\n"), "{}", said.err);
     }
@@ -33,7 +35,10 @@ fn each_rank_has_its_place_and_its_log() {
     for rank in 0..2 {
         let log = home.artifacts("ranks").join(format!("user_logs/std_log_process_{rank}.txt"));
         let log = std::fs::read_to_string(log).unwrap();
-        assert!(log.starts_with(&format!("rank {rank} of 2 at ")) && log.ends_with(&format!("local {rank}\n")), "{log}");
+        assert!(
+            log.starts_with(&format!("rank {rank} of 2 at ")) && log.ends_with(&format!("local {rank}\n")),
+            "{log}"
+        );
     }
     let streamed = home.ok(&["job", "stream", "-n", "ranks", "--all"]);
     assert!(streamed.contains("rank 0 of 2") && streamed.contains("rank 1 of 2"), "{streamed}");
@@ -42,7 +47,8 @@ fn each_rank_has_its_place_and_its_log() {
 #[test]
 fn one_failed_rank_fails_the_job_and_ends_the_others() {
     let home = Home::new();
-    let said = home.stream("[ $RANK = 1 ] && exit 5; sleep 600", "distribution: {type: pytorch, process_count_per_instance: 2}");
+    let said = home
+        .stream("[ $RANK = 1 ] && exit 5; sleep 600", "distribution: {type: pytorch, process_count_per_instance: 2}");
     said.must(1, &["exited with code 5"]);
     home.is_well();
 }

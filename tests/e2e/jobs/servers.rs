@@ -11,7 +11,9 @@ use std::{
 fn clients_that_race_start_exactly_one_server() {
     let home = Home::new();
     let racing: Vec<_> = (0..8)
-        .map(|_| home.command(&["job", "list", "-o", "json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+        .map(|_| {
+            home.command(&["job", "list", "-o", "json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        })
         .collect();
     for child in racing {
         let said = said(child.wait_with_output().unwrap());
@@ -69,7 +71,8 @@ fn nothing_answers_where_no_server_is() {
     home.run(&["server", "status"]).must(4, &["no server runs"]);
     let mut away = home.command(&["job", "list"]);
     home.file("token", "00");
-    away.env("PEREGRINE_SERVER_URL", "https://127.0.0.1:1").env("PEREGRINE_SERVER_TOKEN_FILE", home.path().join("token"));
+    away.env("PEREGRINE_SERVER_URL", "https://127.0.0.1:1")
+        .env("PEREGRINE_SERVER_TOKEN_FILE", home.path().join("token"));
     said(away.output().unwrap()).must(4, &["cannot reach", "127.0.0.1:1"]);
     home.is_well();
     let url = home.json(&["server", "status"])["url"].as_str().unwrap().to_owned();

@@ -223,7 +223,8 @@ impl Field {
     pub(super) fn cancel(&mut self, name: &str) {
         let Some(job) = self.jobs.get_mut(name) else { return };
         job.cancel_asked = true;
-        let _asked: Result<Value, _> = self.runtime.block_on(self.client().post(&format!("{JOBS}/{name}/cancel"), &json!({})));
+        let _asked: Result<Value, _> =
+            self.runtime.block_on(self.client().post(&format!("{JOBS}/{name}/cancel"), &json!({})));
     }
 
     /// The process of a role, as soon as there is one.

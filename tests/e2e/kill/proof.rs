@@ -14,8 +14,11 @@ pub(super) struct Proof {
 impl Proof {
     pub(super) fn of(field: &Field) -> Proof {
         let mut proof = Proof::default();
-        let listed: BTreeMap<String, Value> =
-            field.all().into_iter().map(|mut job| (job["name"].as_str().unwrap().to_owned(), job["properties"].take())).collect();
+        let listed: BTreeMap<String, Value> = field
+            .all()
+            .into_iter()
+            .map(|mut job| (job["name"].as_str().unwrap().to_owned(), job["properties"].take()))
+            .collect();
         for (name, job) in &field.jobs {
             match listed.get(name) {
                 Some(record) => proof.one(field, name, job, record),
@@ -71,7 +74,8 @@ impl Proof {
             looks -= 1;
         }
         for folder in held() {
-            let marks: Vec<_> = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
+            let marks: Vec<_> =
+                fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
             self.wrong.push(format!("the agent still holds `{}` with {marks:?}", folder.display()));
         }
         let runs = field.home.path().join("runs").display().to_string();

@@ -12,9 +12,10 @@ const PRE_STEPS: [&str; 2] = ["AMLARC_PRESTEP", "AMLARC_RESTEP"];
 
 /// Words that only a shell understands.
 const SHELL_WORDS: &[&str] = &[
-    ".", ":", "[", "alias", "bg", "break", "cd", "command", "continue", "declare", "eval", "exec", "exit", "export", "false",
-    "fg", "hash", "if", "jobs", "kill", "let", "local", "pwd", "read", "return", "set", "shift", "source", "test", "time", "times",
-    "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while", "for", "case", "function", "echo", "printf",
+    ".", ":", "[", "alias", "bg", "break", "cd", "command", "continue", "declare", "eval", "exec", "exit", "export",
+    "false", "fg", "hash", "if", "jobs", "kill", "let", "local", "pwd", "read", "return", "set", "shift", "source",
+    "test", "time", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
+    "for", "case", "function", "echo", "printf",
 ];
 
 /// The arguments of the process for this attempt. `paths` are the node's places of inputs and outputs.

@@ -107,7 +107,8 @@ async fn attend(
         () = deadline => Err(Interrupt::Timeout),
         never = logs.publish_soon() => match never {},
     };
-    let out_of_memory = || mark.cgroup.as_ref().is_some_and(|name| Cgroup::open(name).is_some_and(|group| group.oom_killed()));
+    let out_of_memory =
+        || mark.cgroup.as_ref().is_some_and(|name| Cgroup::open(name).is_some_and(|group| group.oom_killed()));
     match outcome {
         Ok((rank, ended)) => {
             if ended.left_behind || mark.ranks() > 1 {
@@ -115,17 +116,37 @@ async fn attend(
                 end_all(cx, assignment, mark, cx.settings.grace.min(Duration::from_secs(2))).await;
             }
             let out_of_memory = out_of_memory();
-            Ok(AllEnded { code: ended.code, signal: ended.signal, rank, lost: false, timed_out: false, stopped: None, out_of_memory })
+            Ok(AllEnded {
+                code: ended.code,
+                signal: ended.signal,
+                rank,
+                lost: false,
+                timed_out: false,
+                stopped: None,
+                out_of_memory,
+            })
         }
         Err(Interrupt::Gone) => keeper_gone().await,
         Err(interrupt) => {
             end_all(cx, assignment, mark, cx.settings.grace).await;
-            let last = cx.link.ended(&key(assignment, 0)).await.unwrap_or(Ended { code: None, signal: None, left_behind: false });
+            let last = cx.link.ended(&key(assignment, 0)).await.unwrap_or(Ended {
+                code: None,
+                signal: None,
+                left_behind: false,
+            });
             let (stopped, timed_out) = match interrupt {
                 Interrupt::Stop(reason) => (Some(reason), false),
                 _ => (None, true),
             };
-            Ok(AllEnded { code: last.code, signal: last.signal, rank: 0, lost: false, timed_out, stopped, out_of_memory: false })
+            Ok(AllEnded {
+                code: last.code,
+                signal: last.signal,
+                rank: 0,
+                lost: false,
+                timed_out,
+                stopped,
+                out_of_memory: false,
+            })
         }
     }
 }
@@ -139,9 +160,8 @@ enum Interrupt {
 /// Waits until every rank has ended, or one has failed: then the others have no one to talk to.
 async fn all_ended(cx: &Context, assignment: &Assignment, ranks: u32) -> Result<(u32, Ended), Interrupt> {
     use futures_util::{StreamExt, stream::FuturesUnordered};
-    let mut waiting: FuturesUnordered<_> = (0..ranks)
-        .map(|rank| async move { (rank, cx.link.ended(&key(assignment, rank)).await) })
-        .collect();
+    let mut waiting: FuturesUnordered<_> =
+        (0..ranks).map(|rank| async move { (rank, cx.link.ended(&key(assignment, rank)).await) }).collect();
     let mut last = None;
     while let Some((rank, ended)) = waiting.next().await {
         let ended = ended.map_err(|_| Interrupt::Gone)?;
@@ -247,13 +267,22 @@ pub(super) fn verdict(ended: &AllEnded, assignment: &Assignment, logs: &Logs) ->
         _ if ended.out_of_memory => {
             let limit = assignment.plan.limits.map_or(0, |limits| limits.memory_bytes);
             let limit = domain::resources::humane_bytes(limit);
-            Failure::new("UserError.OutOfMemory", format!("the command{of_rank} used more memory than its limit of {limit} and was killed"))
+            Failure::new(
+                "UserError.OutOfMemory",
+                format!("the command{of_rank} used more memory than its limit of {limit} and was killed"),
+            )
         }
-        (Some(127), _) => Failure::new("UserError.CommandNotFound", format!("the command{of_rank} exited with code 127: a program was not found")),
+        (Some(127), _) => Failure::new(
+            "UserError.CommandNotFound",
+            format!("the command{of_rank} exited with code 127: a program was not found"),
+        ),
         (Some(code), _) => Failure::new("UserError.ExitCode", format!("the command{of_rank} exited with code {code}")),
         (None, Some(signal)) => {
             let hint = if signal == 9 { "; the machine may have run out of memory" } else { "" };
-            Failure::new("UserError.Signal", format!("the command{of_rank} was ended by signal {signal} ({}){hint}", name_of(signal)))
+            Failure::new(
+                "UserError.Signal",
+                format!("the command{of_rank} was ended by signal {signal} ({}){hint}", name_of(signal)),
+            )
         }
         (None, None) => Failure::new("ExitCodeLost", "how the command ended is not known"),
     };
@@ -269,7 +298,10 @@ fn unstarted(program: &str, error: &LinkError) -> Failure {
             exit_code: Some(127),
             ..Failure::new("UserError.CommandNotFound", format!("the program `{program}` was not found on the node"))
         },
-        other => Failure { exit_code: Some(126), ..Failure::new("UserError.CommandNotStarted", format!("`{program}` did not start: {other}")) },
+        other => Failure {
+            exit_code: Some(126),
+            ..Failure::new("UserError.CommandNotStarted", format!("`{program}` did not start: {other}"))
+        },
     }
 }
 

@@ -70,8 +70,15 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     };
     let processes = (0..ranks(assignment)).map(|rank| {
         let variables = variables::of_rank(assignment, &paths, rank);
-        let argv = in_container(assignment, &ready, &argv, &variables, &paths, rank).unwrap_or_else(|| resolve(&argv, &ready));
-        Process { argv, variables, folder: work.clone(), output: logs.draft(rank), cgroups: cgroup.as_ref().map_or_else(Vec::new, Cgroup::join_files) }
+        let argv =
+            in_container(assignment, &ready, &argv, &variables, &paths, rank).unwrap_or_else(|| resolve(&argv, &ready));
+        Process {
+            argv,
+            variables,
+            folder: work.clone(),
+            output: logs.draft(rank),
+            cgroups: cgroup.as_ref().map_or_else(Vec::new, Cgroup::join_files),
+        }
     });
     Ok(Staged {
         processes: processes.collect(),
@@ -109,7 +116,12 @@ async fn software(cx: &Context, assignment: &Assignment, folder: &Path, logs: &L
     ready.map_err(|error| environment_failure(&plan.label, &error))
 }
 
-async fn stage_inputs(cx: &Context, assignment: &Assignment, folder: &Path, logs: &Logs) -> Result<BTreeMap<String, String>, Failure> {
+async fn stage_inputs(
+    cx: &Context,
+    assignment: &Assignment,
+    folder: &Path,
+    logs: &Logs,
+) -> Result<BTreeMap<String, String>, Failure> {
     let mut values = BTreeMap::new();
     for (name, input) in &assignment.plan.inputs {
         let value = match input {
@@ -211,8 +223,11 @@ fn in_container(
     let image = ready.image.as_ref()?;
     let mut mounts = vec![paths.work.to_owned()];
     mounts.extend(paths.inputs.values().chain(paths.outputs.values()).map(PathBuf::from).filter(|p| p.is_absolute()));
-    let asked: BTreeMap<String, String> =
-        variables.iter().filter(|(name, _)| name != "PATH").filter_map(|(n, v)| Some((n.clone(), v.clone()?))).collect();
+    let asked: BTreeMap<String, String> = variables
+        .iter()
+        .filter(|(name, _)| name != "PATH")
+        .filter_map(|(n, v)| Some((n.clone(), v.clone()?)))
+        .collect();
     Some(container::wrap(&container::Run {
         image,
         argv,

@@ -36,11 +36,23 @@ pub struct Spawn {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tell {
-    Running { key: String, pid: i32 },
-    Unstarted { key: String, missing: bool, error: String },
-    Ended { key: String, ended: Ended },
+    Running {
+        key: String,
+        pid: i32,
+    },
+    Unstarted {
+        key: String,
+        missing: bool,
+        error: String,
+    },
+    Ended {
+        key: String,
+        ended: Ended,
+    },
     /// All that was known has been said.
-    Ready { instance: String },
+    Ready {
+        instance: String,
+    },
 }
 
 /// How a process ended.

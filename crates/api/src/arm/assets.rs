@@ -11,7 +11,11 @@ pub fn environment_body(spec: &Environment, conda: Option<&str>, context_uri: Op
     put(&mut p, "condaFile", conda.map(Value::from));
     if let Some(build) = &spec.build {
         let dockerfile = build.dockerfile_path.as_deref().unwrap_or("Dockerfile");
-        put(&mut p, "build", json!({"contextUri": context_uri.or(build.path.as_deref()), "dockerfilePath": dockerfile}));
+        put(
+            &mut p,
+            "build",
+            json!({"contextUri": context_uri.or(build.path.as_deref()), "dockerfilePath": dockerfile}),
+        );
     }
     put(&mut p, "inferenceConfig", spec.inference_config.clone());
     put(&mut p, "osType", json!(if spec.os_type.as_deref() == Some("windows") { "Windows" } else { "Linux" }));
@@ -68,7 +72,11 @@ pub fn show(kind: &str, resource: &Value) -> Value {
         put(&mut out, ours, p.get(wire).filter(|v| !v.is_null()).cloned());
     }
     if let Some(build) = p.get("build").filter(|b| b.is_object()) {
-        put(&mut out, "build", json!({"path": build.get("contextUri"), "dockerfile_path": build.get("dockerfilePath")}));
+        put(
+            &mut out,
+            "build",
+            json!({"path": build.get("contextUri"), "dockerfile_path": build.get("dockerfilePath")}),
+        );
     }
     if kind == "models" {
         put(&mut out, "flavors", p.get("flavors").cloned());

@@ -60,7 +60,10 @@ pub fn show(resource: &Value) -> Value {
     put(&mut out, "type", json!(KINDS.iter().find(|(_, w)| *w == wire).map_or(wire.as_str(), |(ours, _)| ours)));
     if let Value::Object(map) = p {
         for (key, value) in map {
-            let shown = !matches!(key.as_str(), "datastoreType" | "credentials" | "tags" | "properties" | "serviceDataAccessAuthIdentity");
+            let shown = !matches!(
+                key.as_str(),
+                "datastoreType" | "credentials" | "tags" | "properties" | "serviceDataAccessAuthIdentity"
+            );
             if shown && !value.is_null() {
                 put(&mut out, &snake(key), value.clone());
             }
@@ -77,7 +80,9 @@ pub fn show(resource: &Value) -> Value {
 pub fn place(name: &str, body: &Value, path: &str) -> Result<Place, String> {
     let need = |key: &str| text(body, key).ok_or_else(|| format!("datastore `{name}` has no `{}`", snake(key)));
     let mut options = BTreeMap::new();
-    for (wire, option) in [("endpoint", "endpoint"), ("region", "region"), ("accountName", "account_name"), ("allowHttp", "allow_http")] {
+    for (wire, option) in
+        [("endpoint", "endpoint"), ("region", "region"), ("accountName", "account_name"), ("allowHttp", "allow_http")]
+    {
         if let Some(value) = text(body, wire) {
             options.insert(option.to_owned(), value);
         }
@@ -111,7 +116,9 @@ fn credentials_body(credentials: &BTreeMap<String, String>) -> Value {
     for (key, value) in credentials {
         match key.as_str() {
             "account_key" => put(&mut secrets, "key", json!(value)),
-            "tenant_id" | "client_id" | "authority_url" | "resource_url" | "thumbprint" => put(&mut out, &camel(key), json!(value)),
+            "tenant_id" | "client_id" | "authority_url" | "resource_url" | "thumbprint" => {
+                put(&mut out, &camel(key), json!(value))
+            }
             other => put(&mut secrets, &camel(other), json!(value)),
         }
     }

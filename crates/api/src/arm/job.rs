@@ -4,8 +4,8 @@ use super::{put, scalar, text, texts};
 use domain::{
     assignment::{InputMode, OutputMode},
     spec::{
-        CommandJob, DataInput, DataType, Distribution, EnvironmentRef, Identity, Input, JobResources, Limits, Mistake, Output,
-        Priority, QueueSettings, Service,
+        CommandJob, DataInput, DataType, Distribution, EnvironmentRef, Identity, Input, JobResources, Limits, Mistake,
+        Output, Priority, QueueSettings, Service,
     },
     time,
 };
@@ -239,7 +239,11 @@ fn limits(value: Option<&Value>, bad: &mut Vec<Mistake>) -> Limits {
     match time::parse_iso_duration(&iso) {
         Some(duration) => Limits { timeout: Some(duration.as_secs().max(1)) },
         None => {
-            bad.push(Mistake::new("limits.timeout", format!("`{iso}` is not an ISO 8601 duration"), "write it like `PT10M`"));
+            bad.push(Mistake::new(
+                "limits.timeout",
+                format!("`{iso}` is not an ISO 8601 duration"),
+                "write it like `PT10M`",
+            ));
             Limits::default()
         }
     }

@@ -29,8 +29,15 @@ pub enum VersionRef {
 /// Where data lies, as an `azureml://` address says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataUri {
-    Datastore { datastore: String, path: String },
-    JobOutput { job: String, output: String, path: String },
+    Datastore {
+        datastore: String,
+        path: String,
+    },
+    JobOutput {
+        job: String,
+        output: String,
+        path: String,
+    },
     /// `http`, `s3`, `wasbs`, ...: used as it is.
     Other(String),
 }
@@ -105,7 +112,10 @@ pub fn data_uri(text: &str) -> DataUri {
 
 /// Whether a path names something that is not a local file.
 pub fn is_remote(path: &str) -> bool {
-    path.contains("://") || path.starts_with("azureml:") || path.starts_with("/subscriptions/") || path.starts_with("runs:/")
+    path.contains("://")
+        || path.starts_with("azureml:")
+        || path.starts_with("/subscriptions/")
+        || path.starts_with("runs:/")
         || path.starts_with("git+")
 }
 
@@ -162,7 +172,10 @@ mod tests {
             ("azureml://registries/azureml/environments/sklearn-1.5/labels/latest", "azureml/sklearn-1.5@latest"),
             ("azureml://registries/r/environments/e/versions/3", "r/e:3"),
             ("/subscriptions/s/resourceGroups/g/providers/p/workspaces/w/environments/env1/versions/1", "env1:1"),
-            ("azureml:/subscriptions/s/resourcegroups/g/providers/p/workspaces/w/Environments/env1/versions/1", "env1:1"),
+            (
+                "azureml:/subscriptions/s/resourcegroups/g/providers/p/workspaces/w/Environments/env1/versions/1",
+                "env1:1",
+            ),
         ] {
             assert_eq!(shown(text).as_deref(), Some(expect), "{text}");
         }

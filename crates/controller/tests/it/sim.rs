@@ -66,9 +66,13 @@ fn every_history_keeps_the_laws() {
 
 #[test]
 fn one_seed_has_one_history() {
-    for seed in [3, 20, 77] {
+    for seed in [3, 40, 77] {
         let (first, second) = (run(seed), run(seed));
-        assert!(first == second, "seed {seed} has two histories; the first difference: {:?}", first.iter().zip(&second).find(|(a, b)| a != b));
+        assert!(
+            first == second,
+            "seed {seed} has two histories; the first difference: {:?}",
+            first.iter().zip(&second).find(|(a, b)| a != b)
+        );
         assert!(first.len() > 100, "seed {seed} is too quiet to prove anything");
     }
 }
@@ -80,7 +84,7 @@ fn run(seed: u64) -> Vec<String> {
         NOW.set(1_000_000);
         let mut sim = Sim::new(seed);
         // Now and then a crowd, so that the window fills.
-        let jobs = if seed % 20 == 0 { WINDOW as u64 + 40 } else { 8 + sim.chance.below(24) };
+        let jobs = if seed % 40 == 0 { WINDOW as u64 + 40 } else { 8 + sim.chance.below(24) };
         for _ in 0..STEPS {
             sim.step(jobs).await;
         }
@@ -167,14 +171,16 @@ impl Sim {
         for job in placed {
             let before_it = active.iter().filter(|other| other.priority >= job.priority).count();
             assert!(before_it <= WINDOW, "the node holds {before_it} jobs of priority {} and above", job.priority);
-            let passed = queue.iter().find(|row| could_run(row) && (-row.job.priority, row.job.seq) < (-job.priority, job.seq));
+            let passed =
+                queue.iter().find(|row| could_run(row) && (-row.job.priority, row.job.seq) < (-job.priority, job.seq));
             assert!(passed.is_none(), "`{}` was passed by `{}`", passed.unwrap().job.name, job.name);
             self.history.push(format!("{} placed {} {:?}", NOW.get(), job.name, job.state.attempt()));
         }
         // A round looks at the front of the queue only.
         let front: BTreeSet<i64> = front.iter().take(16).map(|row| row.job.seq).collect();
         for row in queue.iter().filter(|row| front.contains(&row.job.seq) && !could_run(row)) {
-            let reason = if row.target == "local" && self.seen_at > 0 { "more than any node" } else { "has no node yet" };
+            let reason =
+                if row.target == "local" && self.seen_at > 0 { "more than any node" } else { "has no node yet" };
             assert!(row.note.contains(reason), "`{}` waits because `{}`", row.job.name, row.note);
         }
     }
@@ -279,7 +285,9 @@ impl Sim {
 }
 
 fn outcome_of(job: &Job) -> String {
-    let JobState::Ended { outcome, .. } = &job.state else { panic!("`{}` is {} and nowhere", job.name, job.state.name()) };
+    let JobState::Ended { outcome, .. } = &job.state else {
+        panic!("`{}` is {} and nowhere", job.name, job.state.name())
+    };
     format!("{outcome:?}")
 }
 

@@ -210,7 +210,8 @@ fn datastores_of(plan: &domain::Plan) -> HashSet<String> {
 fn with_server_variables(app: &App, mut assignment: Assignment, now: Timestamp) -> Assignment {
     let expires = Timestamp(now.0 + TOKEN_LIFE_MS);
     let token = job_token(app.store.keyring(), &assignment.workspace, assignment.job.as_str(), expires);
-    let workspace = app.workspaces.lock().expect("nothing panics while it holds the table").get(&assignment.workspace).cloned();
+    let workspace =
+        app.workspaces.lock().expect("nothing panics while it holds the table").get(&assignment.workspace).cloned();
     let mut set = |name: &str, value: String| drop(assignment.server_variables.insert(name.to_owned(), value));
     if let Some(row) = workspace {
         set("AZUREML_ARM_SUBSCRIPTION", row.subscription.clone());
@@ -225,7 +226,10 @@ fn with_server_variables(app: &App, mut assignment: Assignment, now: Timestamp) 
     assignment
 }
 
-pub(crate) async fn report(State(app): State<App>, Body(batch): Body<ReportBatch>) -> Result<Json<ReportAnswer>, Problem> {
+pub(crate) async fn report(
+    State(app): State<App>,
+    Body(batch): Body<ReportBatch>,
+) -> Result<Json<ReportAnswer>, Problem> {
     let now = app.now();
     let node = batch.facts.node.clone();
     let (recorded, ended) = app
@@ -268,7 +272,12 @@ fn record(tx: &mut Tx<'_>, reports: Vec<Report>, now: Timestamp) -> Result<(Vec<
     Ok((recorded, ended))
 }
 
-fn record_attempt(tx: &mut Tx<'_>, attempt: &AttemptId, reports: Vec<Report>, now: Timestamp) -> Result<Option<&'static str>, Error> {
+fn record_attempt(
+    tx: &mut Tx<'_>,
+    attempt: &AttemptId,
+    reports: Vec<Report>,
+    now: Timestamp,
+) -> Result<Option<&'static str>, Error> {
     let Some((seq, _)) = attempt.parts() else { return Ok(None) };
     let Some(mut job) = tx.job_by_seq(seq)? else { return Ok(None) };
     // A report may come twice; one that is not about the current attempt is old news.
@@ -287,7 +296,9 @@ fn record_attempt(tx: &mut Tx<'_>, attempt: &AttemptId, reports: Vec<Report>, no
                 note = Some(text);
                 continue;
             }
-            What::Preparing => (JobEvent::Preparing, "preparing", "the node prepares code, data and environment".to_owned()),
+            What::Preparing => {
+                (JobEvent::Preparing, "preparing", "the node prepares code, data and environment".to_owned())
+            }
             What::Started { pid } => (JobEvent::Started, "running", format!("the command runs as process {pid}")),
             What::Exited { code, signal } => (JobEvent::Exited, "exited", exit_text(code, signal)),
             What::Over { outcome, isolation } => {

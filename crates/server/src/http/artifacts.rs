@@ -30,10 +30,14 @@ pub(crate) async fn list(State(app): State<App>, Path(at): Path<At>) -> Result<J
         files.list(&workspace.name, store::files::ARTIFACT_CONTAINER, &wanted, "", usize::MAX)
     });
     let found = found.await.map_err(|_| store::Error::Closed)??;
-    let mut files: Vec<Value> =
-        found.iter().map(|f| json!({"path": f.path.trim_start_matches(&prefix), "size": f.bytes, "modifiedAt": f.modified.iso()})).collect();
+    let mut files: Vec<Value> = found
+        .iter()
+        .map(|f| json!({"path": f.path.trim_start_matches(&prefix), "size": f.bytes, "modifiedAt": f.modified.iso()}))
+        .collect();
     let log = own_log(&row);
-    if row.job.state.started_at().is_some() && !files.iter().any(|file| file["path"].as_str().is_some_and(|p| p.starts_with(log_folder(&log)))) {
+    if row.job.state.started_at().is_some()
+        && !files.iter().any(|file| file["path"].as_str().is_some_and(|p| p.starts_with(log_folder(&log))))
+    {
         files.push(json!({"path": log, "size": 0, "modifiedAt": row.changed_at.iso()}));
     }
     Ok(Json(json!({"value": files})))
@@ -68,7 +72,9 @@ pub(crate) async fn read(State(app): State<App>, Path(at): Path<At>, Query(asked
         let news = row.job.state.name() != phase || row.note != note;
         match piece {
             Some(bytes) if !bytes.is_empty() => return Ok(answer(&row, offset, bytes, false)),
-            None if wait.is_zero() && ended && at.path == own_log(&row) => return Ok(answer(&row, offset, Vec::new(), true)),
+            None if wait.is_zero() && ended && at.path == own_log(&row) => {
+                return Ok(answer(&row, offset, Vec::new(), true));
+            }
             None if wait.is_zero() => return Err(Problem::not_found("file", &format!("{}/{}", at.name, at.path))),
             _ if ended || news || Instant::now() >= deadline => return Ok(answer(&row, offset, Vec::new(), ended)),
             _ => {}

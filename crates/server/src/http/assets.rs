@@ -25,17 +25,27 @@ const UPLOAD_LIFE_MS: i64 = 6 * 3_600_000;
 /// What may change in a version.
 const CHANGEABLE: [&str; 6] = ["tags", "description", "properties", "isArchived", "stage", "isAnonymous"];
 
-pub(crate) async fn list(State(app): State<App>, Path(at): Path<At>, Query(asked): Asked) -> Result<Json<Value>, Problem> {
+pub(crate) async fn list(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Query(asked): Asked,
+) -> Result<Json<Value>, Problem> {
     let (workspace, kind) = (app.workspace(&at.workspace).await?, known(&at)?);
     if asked.get("registry").is_some_and(|name| name == "azureml") && kind == "environments" {
-        return Ok(Json(views::page(curated::list().iter().map(|c| curated_view(&scope(&workspace), c)).collect(), None)));
+        return Ok(Json(views::page(
+            curated::list().iter().map(|c| curated_view(&scope(&workspace), c)).collect(),
+            None,
+        )));
     }
     let (name, hidden) = (workspace.name.clone(), archived(&asked));
     let rows = app
         .store
         .read(move |tx| {
             let heads = tx.asset_heads(&name, &kind, hidden)?;
-            heads.into_iter().map(|row| Ok((tx.next_version(&name, &kind, &row.key.name)?, row))).collect::<Result<Vec<_>, Error>>()
+            heads
+                .into_iter()
+                .map(|row| Ok((tx.next_version(&name, &kind, &row.key.name)?, row)))
+                .collect::<Result<Vec<_>, Error>>()
         })
         .await?;
     let scope = scope(&workspace);
@@ -56,7 +66,11 @@ pub(crate) async fn container(State(app): State<App>, Path(at): Path<At>) -> Res
     Ok(Json(views::container(&scope(&workspace), &row, next)))
 }
 
-pub(crate) async fn versions(State(app): State<App>, Path(at): Path<At>, Query(asked): Asked) -> Result<Json<Value>, Problem> {
+pub(crate) async fn versions(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Query(asked): Asked,
+) -> Result<Json<Value>, Problem> {
     let (workspace, kind) = (app.workspace(&at.workspace).await?, known(&at)?);
     let (key, name, hidden) = (workspace.name.clone(), at.name.clone(), archived(&asked));
     let hash = asked.get("hash").cloned();
@@ -94,7 +108,9 @@ pub(crate) async fn put(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     let key = key(&workspace.name, &at)?;
-    AssetName::parse(&key.name).and(Version::parse(&key.version).map(drop)).map_err(|bad| Problem::bad(bad.to_string()))?;
+    AssetName::parse(&key.name)
+        .and(Version::parse(&key.version).map(drop))
+        .map_err(|bad| Problem::bad(bad.to_string()))?;
     let properties = body.get("properties").cloned().unwrap_or_else(|| json!({}));
     check_body(&key, &properties)?;
     if key.kind == "codes" {
@@ -175,7 +191,12 @@ pub(crate) fn register_outputs(tx: &mut Tx<'_>, job: &Job, now: Timestamp) -> Re
         });
         properties[fields.0] = json!(data_type);
         properties[fields.1] = json!(planned.uri);
-        let key = AssetKey { workspace: job.workspace.clone(), kind: kind.into(), name: name.clone(), version: version.clone() };
+        let key = AssetKey {
+            workspace: job.workspace.clone(),
+            kind: kind.into(),
+            name: name.clone(),
+            version: version.clone(),
+        };
         let text = match tx.asset(&key)? {
             Some(_) => format!("output `{output}` was not registered: {kind} `{name}:{version}` exists already"),
             None => {
@@ -196,7 +217,12 @@ fn known(at: &At) -> Result<String, Problem> {
 }
 
 fn key(workspace: &str, at: &At) -> Result<AssetKey, Problem> {
-    Ok(AssetKey { workspace: workspace.to_owned(), kind: known(at)?, name: at.name.clone(), version: at.version.clone() })
+    Ok(AssetKey {
+        workspace: workspace.to_owned(),
+        kind: known(at)?,
+        name: at.name.clone(),
+        version: at.version.clone(),
+    })
 }
 
 fn noun(kind: &str) -> &str {
@@ -214,7 +240,8 @@ fn check_body(key: &AssetKey, properties: &Value) -> Result<(), Problem> {
         "models" => "modelUri",
         "components" => "componentSpec",
         _ => {
-            let any = ["image", "condaFile", "build"].iter().any(|field| properties.get(field).is_some_and(|v| !v.is_null()));
+            let any =
+                ["image", "condaFile", "build"].iter().any(|field| properties.get(field).is_some_and(|v| !v.is_null()));
             let message = format!("environment `{}` has neither `image`, `condaFile` nor `build`", key.name);
             return if any { Ok(()) } else { Err(Problem::bad(message)) };
         }

@@ -72,7 +72,12 @@ fn open(app: &App, path: &str, request: &Request, write: bool) -> Result<Spot, P
     Err(Problem::new(StatusCode::FORBIDDEN, "AuthenticationFailed", message))
 }
 
-pub(crate) async fn put(State(app): State<App>, Path(path): Path<String>, Query(asked): Asked, request: Request) -> Result<Response, Response> {
+pub(crate) async fn put(
+    State(app): State<App>,
+    Path(path): Path<String>,
+    Query(asked): Asked,
+    request: Request,
+) -> Result<Response, Response> {
     let spot = open(&app, &path, &request, true).map_err(dialect)?;
     match asked.get("comp").map(String::as_str) {
         None => write_blob(&app, &spot, request).await.map_err(dialect),
@@ -126,14 +131,20 @@ async fn write_metadata(app: &App, spot: &Spot, headers: &HeaderMap) -> Result<R
     let meta = tokio::fs::metadata(&to).await.map_err(|_| missing("BlobNotFound"))?;
     let given: BTreeMap<String, String> = headers
         .iter()
-        .filter_map(|(name, value)| Some((name.as_str().strip_prefix("x-ms-meta-")?.to_owned(), value.to_str().ok()?.to_owned())))
+        .filter_map(|(name, value)| {
+            Some((name.as_str().strip_prefix("x-ms-meta-")?.to_owned(), value.to_str().ok()?.to_owned()))
+        })
         .collect();
     let (workspace, container, path) = (spot.workspace.clone(), spot.container.clone(), spot.path.clone());
     app.store.write(move |tx| tx.put_blob_metadata(&workspace, &container, &path, &given)).await?;
     Ok((StatusCode::OK, facts(&found_of(spot.path.clone(), &meta))).into_response())
 }
 
-pub(crate) async fn head(State(app): State<App>, Path(path): Path<String>, request: Request) -> Result<Response, Response> {
+pub(crate) async fn head(
+    State(app): State<App>,
+    Path(path): Path<String>,
+    request: Request,
+) -> Result<Response, Response> {
     let spot = open(&app, &path, &request, false).map_err(dialect)?;
     let found = look(&app, &spot).await.map_err(dialect)?;
     let mut headers = facts(&found);
@@ -150,7 +161,12 @@ pub(crate) async fn head(State(app): State<App>, Path(path): Path<String>, reque
     Ok((StatusCode::OK, headers).into_response())
 }
 
-pub(crate) async fn get(State(app): State<App>, Path(path): Path<String>, Query(asked): Asked, request: Request) -> Result<Response, Response> {
+pub(crate) async fn get(
+    State(app): State<App>,
+    Path(path): Path<String>,
+    Query(asked): Asked,
+    request: Request,
+) -> Result<Response, Response> {
     let spot = open(&app, &path, &request, false).map_err(dialect)?;
     if asked.get("comp").is_some_and(|comp| comp == "list") {
         let word = |key: &str| asked.get(key).cloned().unwrap_or_default();
@@ -168,10 +184,16 @@ async fn read(app: &App, spot: &Spot, headers: &HeaderMap) -> Result<Response, P
     answer.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     let Some((from, to)) = range.and_then(|range| span(range, found.bytes)) else {
         if range.is_some() {
-            return Err(Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "InvalidRange", "the range lies outside of the blob"));
+            return Err(Problem::new(
+                StatusCode::RANGE_NOT_SATISFIABLE,
+                "InvalidRange",
+                "the range lies outside of the blob",
+            ));
         }
         answer.insert(header::CONTENT_LENGTH, number(found.bytes));
-        return Ok((StatusCode::OK, answer, Body::from_stream(ReaderStream::with_capacity(file, 64 << 10))).into_response());
+        return Ok(
+            (StatusCode::OK, answer, Body::from_stream(ReaderStream::with_capacity(file, 64 << 10))).into_response()
+        );
     };
     file.seek(std::io::SeekFrom::Start(from)).await?;
     answer.insert(header::CONTENT_LENGTH, number(to - from + 1));
@@ -192,7 +214,8 @@ fn span(range: &str, length: u64) -> Option<(u64, u64)> {
 async fn list(app: &App, spot: &Spot, prefix: String, marker: String) -> Result<Response, Problem> {
     let (files, workspace, container) = (app.files.clone(), spot.workspace.clone(), spot.container.clone());
     let wanted = prefix.clone();
-    let found = tokio::task::spawn_blocking(move || files.list(&workspace, &container, &wanted, &marker, PAGE + 1)).await;
+    let found =
+        tokio::task::spawn_blocking(move || files.list(&workspace, &container, &wanted, &marker, PAGE + 1)).await;
     let mut found = found.map_err(|_| store::Error::Closed)??;
     let next = (found.len() > PAGE).then(|| found[PAGE - 1].path.clone()).unwrap_or_default();
     found.truncate(PAGE);
@@ -224,7 +247,9 @@ async fn look(app: &App, spot: &Spot) -> Result<Found, Problem> {
     let container = app.files.container(&spot.workspace, &spot.container);
     match tokio::fs::metadata(&path).await {
         // Jobs write here directly, and may leave links to anywhere.
-        Ok(meta) if meta.is_file() && store::files::stays_inside(&container, &path) => Ok(found_of(spot.path.clone(), &meta)),
+        Ok(meta) if meta.is_file() && store::files::stays_inside(&container, &path) => {
+            Ok(found_of(spot.path.clone(), &meta))
+        }
         _ => Err(missing("BlobNotFound")),
     }
 }

@@ -46,7 +46,11 @@ pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<J
 }
 
 /// Only `local` can run work so far; a target that could not is refused rather than kept as a promise.
-pub(crate) async fn put(State(app): State<App>, Path(at): Path<At>, Body(body): Body<Value>) -> Result<(StatusCode, Json<Value>), Problem> {
+pub(crate) async fn put(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Body(body): Body<Value>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     ComputeName::parse(&at.name).map_err(|bad| Problem::bad(bad.to_string()))?;
     let properties = body.get("properties").cloned().unwrap_or_default();
@@ -78,10 +82,8 @@ pub(crate) async fn delete(State(app): State<App>, Path(at): Path<At>) -> Result
 pub(crate) async fn nodes(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     let (key, name) = (workspace.name.clone(), at.name.clone());
-    let (nodes, running, known) = app
-        .store
-        .read(move |tx| Ok((tx.nodes()?, tx.active_jobs()?, tx.compute(&key, &name)?.is_some())))
-        .await?;
+    let (nodes, running, known) =
+        app.store.read(move |tx| Ok((tx.nodes()?, tx.active_jobs()?, tx.compute(&key, &name)?.is_some()))).await?;
     if !known && !at.name.eq_ignore_ascii_case(LOCAL) {
         return Err(Problem::not_found("compute target", &at.name));
     }

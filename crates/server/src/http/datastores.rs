@@ -1,6 +1,9 @@
 //! Datastores. Secrets go in and never come out; the workspace's own stores are opened by short-lived links.
 
-use super::{Asked, At, Body, views, workspaces::{ARTIFACT_STORE, BLOB_STORE}};
+use super::{
+    Asked, At, Body, views,
+    workspaces::{ARTIFACT_STORE, BLOB_STORE},
+};
 use crate::{
     app::{App, scope},
     auth::sign_link,
@@ -19,7 +22,11 @@ use store::{DatastoreRow, WorkspaceRow, files::ARTIFACT_CONTAINER};
 /// How long a link to the workspace's own stores lives.
 const LINK_LIFE_MS: i64 = 3_600_000;
 
-pub(crate) async fn list(State(app): State<App>, Path(at): Path<At>, Query(asked): Asked) -> Result<Json<Value>, Problem> {
+pub(crate) async fn list(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Query(asked): Asked,
+) -> Result<Json<Value>, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     let name = workspace.name.clone();
     let mut rows = app.store.read(move |tx| tx.datastores(&name)).await?;
@@ -34,11 +41,18 @@ pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<J
     Ok(Json(view(&app, &workspace, &row)))
 }
 
-pub(crate) async fn put(State(app): State<App>, Path(at): Path<At>, Body(body): Body<Value>) -> Result<(StatusCode, Json<Value>), Problem> {
+pub(crate) async fn put(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Body(body): Body<Value>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     DatastoreName::parse(&at.name).map_err(|bad| Problem::bad(bad.to_string()))?;
     if is_built_in(&at.name) {
-        return Err(Problem::conflict(format!("datastore `{}` is the workspace's own and cannot be replaced", at.name)));
+        return Err(Problem::conflict(format!(
+            "datastore `{}` is the workspace's own and cannot be replaced",
+            at.name
+        )));
     }
     let mut properties = body.get("properties").cloned().unwrap_or_else(|| json!({}));
     if arm::text(&properties, "datastoreType").is_none() {
@@ -72,7 +86,10 @@ pub(crate) async fn put(State(app): State<App>, Path(at): Path<At>, Body(body): 
 pub(crate) async fn delete(State(app): State<App>, Path(at): Path<At>) -> Result<StatusCode, Problem> {
     let (workspace, row) = find(&app, &at).await?;
     if is_built_in(&row.name) || row.is_default {
-        return Err(Problem::conflict(format!("datastore `{}` is the workspace's own or its default and stays", row.name)));
+        return Err(Problem::conflict(format!(
+            "datastore `{}` is the workspace's own or its default and stays",
+            row.name
+        )));
     }
     let key = workspace.name.clone();
     app.store.write(move |tx| tx.delete_datastore(&key, &row.name)).await?;
@@ -125,7 +142,8 @@ fn view(app: &App, workspace: &WorkspaceRow, row: &DatastoreRow) -> Value {
     let mut properties: Value = serde_json::from_str(&row.body).unwrap_or_default();
     if is_built_in(&row.name) {
         properties["datastoreType"] = json!("AzureBlob");
-        properties["accountName"] = json!(format!("{}/blob/{}", app.url.trim_start_matches("https://"), workspace.name));
+        properties["accountName"] =
+            json!(format!("{}/blob/{}", app.url.trim_start_matches("https://"), workspace.name));
         properties["containerName"] = json!(container_of(workspace, &row.name));
         properties["endpoint"] = json!(super::blobs::ENDPOINT);
         properties["protocol"] = json!("https");

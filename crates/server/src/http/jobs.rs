@@ -24,7 +24,11 @@ use store::{Error, JobFilter, JobRow, NewJob, Tx, WorkspaceRow};
 const PAGE: i64 = 50;
 const PAGE_MOST: i64 = 1000;
 
-pub(crate) async fn list(State(app): State<App>, Path(at): Path<At>, Query(asked): Asked) -> Result<Json<Value>, Problem> {
+pub(crate) async fn list(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Query(asked): Asked,
+) -> Result<Json<Value>, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     let number = |key: &str| asked.get(key).and_then(|text| text.parse::<i64>().ok());
     let limit = number("$top").unwrap_or(PAGE).clamp(1, PAGE_MOST);
@@ -165,13 +169,23 @@ fn same(key: &str, kept: Option<&Value>, sent: &Value) -> bool {
     }
     let without_address = |outputs: &Value| {
         let mut outputs = outputs.clone();
-        outputs.as_object_mut().into_iter().flat_map(|map| map.values_mut()).filter_map(Value::as_object_mut).for_each(|o| drop(o.remove("uri")));
+        outputs
+            .as_object_mut()
+            .into_iter()
+            .flat_map(|map| map.values_mut())
+            .filter_map(Value::as_object_mut)
+            .for_each(|o| drop(o.remove("uri")));
         outputs
     };
     kept.map(without_address) == Some(without_address(sent))
 }
 
-async fn update(app: &App, workspace: &WorkspaceRow, mut row: JobRow, asked: &Value) -> Result<(StatusCode, Json<Value>), Problem> {
+async fn update(
+    app: &App,
+    workspace: &WorkspaceRow,
+    mut row: JobRow,
+    asked: &Value,
+) -> Result<(StatusCode, Json<Value>), Problem> {
     let mut body: Value = serde_json::from_str(&row.body).unwrap_or_default();
     let empty = serde_json::Map::new();
     for (key, value) in asked.as_object().unwrap_or(&empty) {
@@ -201,7 +215,11 @@ pub(crate) async fn delete(State(app): State<App>, Path(at): Path<At>) -> Result
     Ok(StatusCode::OK)
 }
 
-pub(crate) async fn cancel(State(app): State<App>, Path(at): Path<At>, Extension(caller): Extension<Caller>) -> Result<Json<Value>, Problem> {
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<Value>, Problem> {
     let (_, row) = find(&app, &at).await?;
     let now = app.now();
     let seq = row.job.seq;
@@ -249,16 +267,29 @@ fn explain(row: &JobRow, ahead: i64, now: Timestamp) -> (String, Vec<String>) {
     match &row.job.state {
         JobState::Queued { since } | JobState::Placed { since, .. } => {
             let summary = format!("it has waited for {}: {}; {ahead} jobs stand before it", for_time(*since), row.note);
-            (summary, vec![format!("see what runs: `peregrine job list`, what there is: `peregrine compute show -n {}`", row.target)])
+            (
+                summary,
+                vec![format!(
+                    "see what runs: `peregrine job list`, what there is: `peregrine compute show -n {}`",
+                    row.target
+                )],
+            )
         }
-        JobState::Preparing { since, .. } => (format!("its node has been preparing for {}: {}", for_time(*since), row.note), vec![]),
-        JobState::Running { since, .. } => {
-            (format!("its command has been running for {}", for_time(*since)), vec![format!("follow it: `peregrine job stream -n {name}`")])
+        JobState::Preparing { since, .. } => {
+            (format!("its node has been preparing for {}: {}", for_time(*since), row.note), vec![])
         }
+        JobState::Running { since, .. } => (
+            format!("its command has been running for {}", for_time(*since)),
+            vec![format!("follow it: `peregrine job stream -n {name}`")],
+        ),
         JobState::Finalizing { .. } => ("its command has ended; logs and outputs are being collected".into(), vec![]),
-        JobState::Stopping { since, .. } => (format!("it was asked to stop {} ago and has not gone yet", for_time(*since)), vec![]),
+        JobState::Stopping { since, .. } => {
+            (format!("it was asked to stop {} ago and has not gone yet", for_time(*since)), vec![])
+        }
         JobState::Ended { outcome, .. } => match outcome {
-            Outcome::Completed => ("it completed".into(), vec![format!("get its files: `peregrine job download -n {name} --all`")]),
+            Outcome::Completed => {
+                ("it completed".into(), vec![format!("get its files: `peregrine job download -n {name} --all`")])
+            }
             Outcome::Canceled { reason } => (format!("it was canceled: {reason}"), vec![]),
             Outcome::Failed(failure) => (
                 format!("it failed: {}", failure.message),
@@ -271,7 +302,9 @@ fn explain(row: &JobRow, ahead: i64, now: Timestamp) -> (String, Vec<String>) {
 fn hint_for(code: &str) -> &'static str {
     match code {
         "UserError.OutOfMemory" => "choose a larger `resources.instance_type`, or use less memory",
-        "UserError.CommandNotFound" => "is the program in the job's `environment`, and the script in its `code` folder?",
+        "UserError.CommandNotFound" => {
+            "is the program in the job's `environment`, and the script in its `code` folder?"
+        }
         "EnvironmentBuildFailed" => "the build log is `system_logs/environment.log`: `peregrine job stream --all`",
         "DataAccessError" => "does the input exist, and does its datastore hold working credentials?",
         "NodeDiskFull" => "free space on the node; `peregrine doctor` shows how much there is",

@@ -31,7 +31,11 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem>
 }
 
 pub(crate) async fn nothing_here(uri: Uri) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "NoSuchRoute", format!("there is nothing at `{}`; see `/openapi.json`", uri.path()))
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "NoSuchRoute",
+        format!("there is nothing at `{}`; see `/openapi.json`", uri.path()),
+    )
 }
 
 pub(crate) async fn wrong_method(uri: Uri) -> Response {

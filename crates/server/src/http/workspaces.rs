@@ -29,7 +29,11 @@ pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<J
     Ok(Json(view(&app, &row)))
 }
 
-pub(crate) async fn put(State(app): State<App>, Path(at): Path<At>, Body(body): Body<Value>) -> Result<(StatusCode, Json<Value>), Problem> {
+pub(crate) async fn put(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Body(body): Body<Value>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
     WorkspaceName::parse(&at.workspace).map_err(|bad| Problem::bad(bad.to_string()))?;
     let fresh = new_row(&app, &at.workspace);
     let row = app

@@ -50,8 +50,13 @@ impl Lookup<'_, '_> {
     fn in_datastore(&mut self, key: &str, name: &str, inside: &str) -> Result<Option<Place>, store::Error> {
         let inside = inside.trim_end_matches('/');
         let Some(row) = self.tx.datastore(&self.workspace.name, name)? else {
-            let names: Vec<String> = self.tx.datastores(&self.workspace.name)?.into_iter().map(|row| row.name).collect();
-            self.mistake(key, format!("there is no datastore `{name}` (there are: {})", names.join(", ")), "create it with `peregrine datastore create`");
+            let names: Vec<String> =
+                self.tx.datastores(&self.workspace.name)?.into_iter().map(|row| row.name).collect();
+            self.mistake(
+                key,
+                format!("there is no datastore `{name}` (there are: {})", names.join(", ")),
+                "create it with `peregrine datastore create`",
+            );
             return Ok(None);
         };
         if self.leaves(key, inside, "datastore") {
@@ -76,7 +81,11 @@ impl Lookup<'_, '_> {
     fn leaves(&mut self, key: &str, inside: &str, place: &str) -> bool {
         let leaves = Path::new(inside).components().any(|part| !matches!(part, std::path::Component::Normal(_)));
         if leaves {
-            self.mistake(key, format!("`{inside}` leaves its {place}"), "write a path without `..` and without a leading `/`");
+            self.mistake(
+                key,
+                format!("`{inside}` leaves its {place}"),
+                "write a path without `..` and without a leading `/`",
+            );
         }
         leaves
     }
@@ -96,7 +105,11 @@ impl Lookup<'_, '_> {
         let plan = self.tx.plan(row.job.seq)?.unwrap_or_default();
         let Some(found) = plan.outputs.get(output) else {
             let names: Vec<&str> = plan.outputs.keys().map(String::as_str).collect();
-            self.mistake(key, format!("job `{job}` has no output `{output}` (it has: {})", names.join(", ")), "name one of these");
+            self.mistake(
+                key,
+                format!("job `{job}` has no output `{output}` (it has: {})", names.join(", ")),
+                "name one of these",
+            );
             return Ok(None);
         };
         Ok(Some(match found.place.clone() {
@@ -128,7 +141,11 @@ impl Lookup<'_, '_> {
         let mut names = self.tx.asset_names(&self.workspace.name, "data")?;
         names.extend(self.tx.asset_names(&self.workspace.name, "models")?);
         let known = if names.is_empty() { String::new() } else { format!(" (there are: {})", names.join(", ")) };
-        self.mistake(key, format!("there is no data asset or model `{uri}`{known}"), "create it with `peregrine data create`");
+        self.mistake(
+            key,
+            format!("there is no data asset or model `{uri}`{known}"),
+            "create it with `peregrine data create`",
+        );
         Ok(None)
     }
 
@@ -142,7 +159,11 @@ impl Lookup<'_, '_> {
             }
             "file" => self.there(key, uri, uri.trim_start_matches("file://").into()),
             _ => {
-                self.mistake(key, format!("`{uri}` is not an address that can be read here"), "use a datastore path, an asset, `https://`, `s3://`, `gs://` or `file://`");
+                self.mistake(
+                    key,
+                    format!("`{uri}` is not an address that can be read here"),
+                    "use a datastore path, an asset, `https://`, `s3://`, `gs://` or `file://`",
+                );
                 None
             }
         }

@@ -13,11 +13,17 @@ impl Lookup<'_, '_> {
     pub(super) fn environment(&mut self, spec: &CommandJob) -> Result<EnvironmentPlan, store::Error> {
         let Some(EnvironmentRef::Named(reference)) = &spec.environment else { return Ok(EnvironmentPlan::default()) };
         let Some(parsed) = AssetRef::parse("environments", reference) else {
-            self.mistake("environment", format!("`{reference}` is not a reference to an environment"), "write it like `azureml:name:version`");
+            self.mistake(
+                "environment",
+                format!("`{reference}` is not a reference to an environment"),
+                "write it like `azureml:name:version`",
+            );
             return Ok(EnvironmentPlan::default());
         };
         let (name, version) = match &parsed {
-            AssetRef::Here { name, version } | AssetRef::Registry { name, version, .. } => (name.clone(), version.clone()),
+            AssetRef::Here { name, version } | AssetRef::Registry { name, version, .. } => {
+                (name.clone(), version.clone())
+            }
         };
         let found = match &parsed {
             // The registry's versions are not ours; an environment of that name here stands for all of them.
@@ -36,7 +42,11 @@ impl Lookup<'_, '_> {
             });
         }
         let message = format!("there is no environment `{parsed}`{}", self.known_environments(&name)?);
-        self.mistake("environment", message, "create it with `peregrine environment create`, or see `peregrine environment list --registry azureml`");
+        self.mistake(
+            "environment",
+            message,
+            "create it with `peregrine environment create`, or see `peregrine environment list --registry azureml`",
+        );
         Ok(EnvironmentPlan::default())
     }
 
@@ -51,7 +61,13 @@ impl Lookup<'_, '_> {
             None => None,
         };
         let label = if row.key.name == "CliV2AnonymousEnvironment" { "inline".to_owned() } else { label.to_owned() };
-        Ok(EnvironmentPlan { label, image: arm::text(&body, "image"), conda: arm::text(&body, "condaFile"), build, ..EnvironmentPlan::default() })
+        Ok(EnvironmentPlan {
+            label,
+            image: arm::text(&body, "image"),
+            conda: arm::text(&body, "condaFile"),
+            build,
+            ..EnvironmentPlan::default()
+        })
     }
 
     /// What there is instead: versions of that name, or the names.

@@ -18,6 +18,8 @@ const CHECKED_WHOLE_BYTES: u64 = 8 << 20;
 pub(crate) fn check_and_migrate(on: &Connection, home: &Path, path: &Path) -> Result<(), Error> {
     let found = refuse_newer(on, path)?;
     check(on, home, path)?;
+    // The mode is written into the file, so it waits until the file is known to be ours and sound.
+    on.pragma_update(None, "journal_mode", "wal").map_err(|error| sort(error.into(), path))?;
     let first = usize::try_from(found).map_err(|_| Error::Decode(format!("schema version {found}")))?;
     if found > 0 && found < SCHEMA_VERSION {
         keep_copy(on, home, found)?;
@@ -57,8 +59,11 @@ fn check(on: &Connection, home: &Path, path: &Path) -> Result<(), Error> {
 
 fn keep_copy(on: &Connection, home: &Path, found: i64) -> Result<(), Error> {
     let folder = home.join("backups");
-    std::fs::create_dir_all(&folder)
-        .map_err(|source| Error::Io { what: "make the folder", path: folder.clone(), source })?;
+    std::fs::create_dir_all(&folder).map_err(|source| Error::Io {
+        what: "make the folder",
+        path: folder.clone(),
+        source,
+    })?;
     let to = folder.join(format!("before-schema-{}.db", found + 1));
     if to.exists() {
         return Ok(());

@@ -21,7 +21,9 @@ impl Tx<'_> {
     /// Runs a statement; how many rows it changed.
     pub(crate) fn exec(&mut self, sql: &str, values: &[Value]) -> Result<usize, Error> {
         let mut statement = self.on.prepare_cached(sql)?;
-        statement.execute(rusqlite::params_from_iter(values)).map_err(|error| crate::engine::sort(error.into(), "peregrine.db".as_ref()))
+        statement
+            .execute(rusqlite::params_from_iter(values))
+            .map_err(|error| crate::engine::sort(error.into(), "peregrine.db".as_ref()))
     }
 
     /// Runs a query; all its rows.

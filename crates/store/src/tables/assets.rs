@@ -83,7 +83,13 @@ impl Tx<'_> {
     }
 
     /// All versions of one name, newest first.
-    pub fn versions(&mut self, workspace: &str, kind: &str, name: &str, archived: Option<bool>) -> Result<Vec<AssetRow>, Error> {
+    pub fn versions(
+        &mut self,
+        workspace: &str,
+        kind: &str,
+        name: &str,
+        archived: Option<bool>,
+    ) -> Result<Vec<AssetRow>, Error> {
         let sql = format!(
             "select {ROW} from assets where workspace = ?1 and kind = ?2 and name = ?3 \
              and (?4 is null or archived = ?4) order by seq desc"
@@ -105,7 +111,8 @@ impl Tx<'_> {
     }
 
     pub fn asset_by_hash(&mut self, workspace: &str, kind: &str, hash: &str) -> Result<Option<AssetRow>, Error> {
-        let sql = format!("select {ROW} from assets where workspace = ?1 and kind = ?2 and hash = ?3 order by seq limit 1");
+        let sql =
+            format!("select {ROW} from assets where workspace = ?1 and kind = ?2 and hash = ?3 order by seq limit 1");
         self.fetch_one(&sql, &[workspace.into(), kind.into(), hash.into()])?.map(row_of).transpose()
     }
 

@@ -227,10 +227,9 @@ impl Tx<'_> {
 
     /// Attempts an agent may not have heard of: those just placed, and those asked to stop.
     pub fn offered(&mut self, phase: &'static str) -> Result<Vec<AttemptId>, Error> {
-        let rows = self.fetch("select seq, attempts from jobs where phase = ?1 order by priority desc, seq", &[phase.into()])?;
-        rows.into_iter()
-            .map(|mut row| Ok(AttemptId::of(row.int(0)?, count(row.int(1)?)?.saturating_sub(1))))
-            .collect()
+        let rows =
+            self.fetch("select seq, attempts from jobs where phase = ?1 order by priority desc, seq", &[phase.into()])?;
+        rows.into_iter().map(|mut row| Ok(AttemptId::of(row.int(0)?, count(row.int(1)?)?.saturating_sub(1)))).collect()
     }
 
     /// How many jobs of each priority are with an agent.

@@ -119,7 +119,8 @@ impl Tx<'_> {
     }
 
     pub fn delete_datastore(&mut self, workspace: &str, name: &str) -> Result<bool, Error> {
-        let gone = self.exec("delete from datastores where workspace = ?1 and name = ?2", &[workspace.into(), name.into()])?;
+        let gone =
+            self.exec("delete from datastores where workspace = ?1 and name = ?2", &[workspace.into(), name.into()])?;
         Ok(gone > 0)
     }
 
@@ -134,7 +135,8 @@ impl Tx<'_> {
     }
 
     pub fn compute(&mut self, workspace: &str, name: &str) -> Result<Option<ComputeRow>, Error> {
-        let sql = "select name, body, created_at, changed_at from computes where workspace = ?1 and lower(name) = lower(?2)";
+        let sql =
+            "select name, body, created_at, changed_at from computes where workspace = ?1 and lower(name) = lower(?2)";
         self.fetch_one(sql, &[workspace.into(), name.into()])?.map(compute_of).transpose()
     }
 
@@ -147,7 +149,13 @@ impl Tx<'_> {
         self.exec(
             "insert into computes (workspace, name, body, created_at, changed_at) values (?1, ?2, ?3, ?4, ?5) \
              on conflict (workspace, name) do update set body = ?3, changed_at = ?5",
-            &[workspace.into(), row.name.as_str().into(), row.body.as_str().into(), row.created_at.into(), row.changed_at.into()],
+            &[
+                workspace.into(),
+                row.name.as_str().into(),
+                row.body.as_str().into(),
+                row.created_at.into(),
+                row.changed_at.into(),
+            ],
         )?;
         self.ring(crate::Bell::Queue);
         Ok(())
@@ -157,7 +165,12 @@ impl Tx<'_> {
         Ok(self.exec("delete from computes where workspace = ?1 and name = ?2", &[workspace.into(), name.into()])? > 0)
     }
 
-    pub fn blob_metadata(&mut self, workspace: &str, container: &str, path: &str) -> Result<BTreeMap<String, String>, Error> {
+    pub fn blob_metadata(
+        &mut self,
+        workspace: &str,
+        container: &str,
+        path: &str,
+    ) -> Result<BTreeMap<String, String>, Error> {
         let sql = "select body from blob_metadata where workspace = ?1 and container = ?2 and path = ?3";
         let row = self.fetch_one(sql, &[workspace.into(), container.into(), path.into()])?;
         row.map_or(Ok(BTreeMap::new()), |mut row| row.json(0))

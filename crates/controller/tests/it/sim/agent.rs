@@ -72,7 +72,8 @@ impl Agent {
     pub(super) fn work(&mut self, chance: &mut Chance, now: Timestamp) {
         let mut order: Vec<AttemptId> = self.held.keys().cloned().collect();
         order.sort_by_key(|attempt| (-self.held[attempt].offer.priority, attempt.parts()));
-        let mut free = self.held.values().filter(|held| held.uses()).fold(CAPACITY, |free, held| free.minus(&held.offer.needs));
+        let mut free =
+            self.held.values().filter(|held| held.uses()).fold(CAPACITY, |free, held| free.minus(&held.offer.needs));
         for attempt in order {
             let held = self.held.get_mut(&attempt).unwrap();
             let waits = held.stage == Stage::Waiting && !held.stopping && !held.offer.needs.fits_in(&free);

@@ -1,0 +1,125 @@
+//! Jobs: accepted once, changed only from the version that was read, listed in pages that stay put.
+
+use crate::{NOW, fresh, new_job};
+use domain::{Job, JobEvent, Outcome, Timestamp};
+use store::{Error, JobFilter, NewJob, Store};
+
+#[tokio::test]
+async fn a_name_is_taken_once_per_workspace() {
+    let (_home, store) = fresh();
+    insert(&store, new_job("a")).await.unwrap();
+    assert!(matches!(insert(&store, new_job("a")).await, Err(Error::Exists)));
+    insert(&store, NewJob { workspace: "other".into(), ..new_job("a") }).await.unwrap();
+}
+
+#[tokio::test]
+async fn of_two_changes_to_one_version_the_second_is_a_conflict() {
+    let (_home, store) = fresh();
+    let seq = insert(&store, new_job("a")).await.unwrap();
+    let read = job(&store, seq).await;
+    let place = |mut job: Job| {
+        job.apply(JobEvent::Placed(job.next_attempt()), NOW).unwrap();
+        job
+    };
+    let (first, second) = (place(read.clone()), place(read));
+    store.write(move |tx| tx.put_job(&first, Some("first"), NOW)).await.unwrap();
+    let late = store.write(move |tx| tx.put_job(&second, Some("second"), NOW)).await;
+    assert!(matches!(late, Err(Error::Conflict)));
+    let row = store.read(|tx| tx.job("w", "a")).await.unwrap().unwrap();
+    assert_eq!((row.note.as_str(), row.job.attempts, row.job.state.name()), ("first", 1, "placed"));
+}
+
+#[tokio::test]
+async fn a_change_that_meets_a_conflict_leaves_no_event_behind() {
+    let (_home, store) = fresh();
+    let seq = insert(&store, new_job("a")).await.unwrap();
+    let stale = Job { version: 99, ..job(&store, seq).await };
+    let write = store.write(move |tx| {
+        tx.add_event(seq, NOW, "placed", "never happened")?;
+        tx.put_job(&stale, None, NOW)
+    });
+    assert!(matches!(write.await, Err(Error::Conflict)));
+    let events = store.read(move |tx| tx.events(seq)).await.unwrap();
+    assert_eq!(events.iter().map(|event| event.kind.as_str()).collect::<Vec<_>>(), ["accepted"]);
+}
+
+#[tokio::test]
+async fn the_queue_goes_by_priority_and_then_by_age() {
+    let (_home, store) = fresh();
+    for (name, priority) in [("low", 1), ("first", 2), ("second", 2), ("high", 3)] {
+        insert(&store, NewJob { priority, ..new_job(name) }).await.unwrap();
+    }
+    let names = |limit| {
+        store.read(move |tx| Ok(tx.queue(limit)?.iter().map(|row| row.job.name.to_string()).collect::<Vec<_>>()))
+    };
+    assert_eq!(names(10).await.unwrap(), ["high", "first", "second", "low"]);
+    assert_eq!(names(2).await.unwrap(), ["high", "first"]);
+}
+
+#[tokio::test]
+async fn pages_do_not_shift_while_jobs_arrive() {
+    let (_home, store) = fresh();
+    for n in 0..6 {
+        insert(&store, new_job(&format!("old-{n}"))).await.unwrap();
+    }
+    let (mut seen, mut before) = (Vec::new(), None);
+    loop {
+        let filter = JobFilter { workspace: "w".into(), before, limit: 2, ..JobFilter::default() };
+        let page = store.read(move |tx| tx.jobs(&filter)).await.unwrap();
+        let Some(last) = page.last() else { break };
+        before = Some(last.job.seq);
+        seen.extend(page.iter().map(|row| row.job.name.to_string()));
+        insert(&store, new_job(&format!("new-{}", seen.len()))).await.unwrap();
+    }
+    assert_eq!(seen, ["old-5", "old-4", "old-3", "old-2", "old-1", "old-0"]);
+}
+
+#[tokio::test]
+async fn lists_keep_to_their_filter() {
+    let (_home, store) = fresh();
+    let tags =
+        [("a", r#"{"tags":{"team":"a"}}"#), ("b", r#"{"tags":{"team":"b"}}"#), ("c", r#"{"tags":{"a.b \"c":"1"}}"#)];
+    for (name, body) in tags {
+        insert(&store, NewJob { body: body.into(), ..new_job(name) }).await.unwrap();
+    }
+    let seq = store.read(|tx| tx.job("w", "b")).await.unwrap().unwrap().job.seq;
+    store.write(move |tx| tx.put_job_body(seq, r#"{"tags":{"team":"b"}}"#, true, NOW)).await.unwrap();
+    let listed = async |tag: Option<&str>, archived| {
+        let filter = JobFilter {
+            workspace: "w".into(),
+            tag: tag.map(str::to_owned),
+            archived,
+            limit: 10,
+            ..JobFilter::default()
+        };
+        let rows = store.read(move |tx| tx.jobs(&filter)).await.unwrap();
+        rows.iter().map(|row| row.job.name.to_string()).collect::<String>()
+    };
+    assert_eq!(listed(None, None).await, "cba");
+    assert_eq!(listed(None, Some(false)).await, "ca");
+    assert_eq!(listed(None, Some(true)).await, "b");
+    assert_eq!(listed(Some("team"), None).await, "ba");
+    assert_eq!(listed(Some("team=a"), None).await, "a");
+    assert_eq!(listed(Some("a.b \"c=1"), None).await, "c");
+}
+
+#[tokio::test]
+async fn a_workspace_with_open_jobs_cannot_be_deleted() {
+    let (_home, store) = fresh();
+    let seq = insert(&store, new_job("a")).await.unwrap();
+    assert!(matches!(store.write(|tx| tx.delete_workspace("w")).await, Err(Error::Conflict)));
+    let mut open = job(&store, seq).await;
+    open.apply(JobEvent::StopRequested { reason: "enough".into() }, Timestamp(NOW.0 + 1)).unwrap();
+    assert!(matches!(open.state, domain::JobState::Ended { outcome: Outcome::Canceled { .. }, .. }));
+    store.write(move |tx| tx.put_job(&open, None, NOW)).await.unwrap();
+    store.write(|tx| tx.delete_workspace("w")).await.unwrap();
+    assert!(store.read(|tx| tx.job("w", "a")).await.unwrap().is_none());
+}
+
+async fn insert(store: &Store, new: NewJob) -> Result<i64, Error> {
+    store.write(move |tx| tx.insert_job(&new)).await
+}
+
+async fn job(store: &Store, seq: i64) -> Job {
+    store.read(move |tx| tx.job_by_seq(seq)).await.unwrap().unwrap()
+}
