@@ -3,6 +3,7 @@
 //! `PEREGRINE_BIN` names the binary to test; without it, the one cargo has just built.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may as well stop where it stands")]
+#![expect(clippy::disallowed_methods, reason = "these tests watch real processes by the real clock")]
 
 mod corpus;
 mod environments;

@@ -32,7 +32,8 @@ pub async fn run(settings: Settings) -> io::Result<bool> {
     let lock = tokio::task::spawn_blocking(move || {
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).map(|()| lock)
     });
-    let _lock = lock.await.map_err(io::Error::other)??;
+    // Let go by the end of the process and not before: until then, threads of ours may still copy or remove files.
+    std::mem::forget(lock.await.map_err(io::Error::other)??);
     fs::create_dir_all(context::attempts(&home))?;
     let link = Link::connect(&keeper::socket(&home)).await?;
     let facts = context::facts(&settings);

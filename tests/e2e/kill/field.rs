@@ -167,7 +167,7 @@ impl Field {
     pub(super) fn draw(&self, chance: &mut Chance) -> New {
         let name = format!("job-{}-{}", self.jobs.len(), chance.below(1 << 32));
         let big = chance.one_in(4);
-        let files = if big { 120 } else { u32::try_from(chance.below(12)).unwrap() };
+        let files = if big { 50 } else { u32::try_from(chance.below(12)).unwrap() };
         let command = self.job_command(&name, files, big, chance);
         let mut body = if big { self.big.clone() } else { self.small.clone() };
         body["command"] = json!(command);

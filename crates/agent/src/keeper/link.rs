@@ -151,12 +151,12 @@ impl Link {
 }
 
 fn note(known: &Mutex<HashMap<String, watch::Sender<Known>>>, tell: Tell) {
-    let (key, change): (String, Box<dyn FnOnce(&mut Known)>) = match tell {
-        Tell::Running { key, pid } => (key, Box::new(move |k| k.pid = Some(pid))),
-        Tell::Unstarted { key, missing, error } => (key, Box::new(move |k| k.unstarted = Some((missing, error)))),
-        Tell::Ended { key, ended } => (key, Box::new(move |k| k.ended = Some(ended))),
-        Tell::Ready { .. } => return,
-    };
+    let (Tell::Running { key, .. } | Tell::Unstarted { key, .. } | Tell::Ended { key, .. }) = &tell else { return };
     let mut known = known.lock().expect("nothing panics while it holds the table");
-    known.entry(key).or_default().send_modify(change);
+    known.entry(key.clone()).or_default().send_modify(|slot| match tell {
+        Tell::Running { pid, .. } => slot.pid = Some(pid),
+        Tell::Unstarted { missing, error, .. } => slot.unstarted = Some((missing, error)),
+        Tell::Ended { ended, .. } => slot.ended = Some(ended),
+        Tell::Ready { .. } => {}
+    });
 }

@@ -217,7 +217,7 @@ async fn list(app: &App, spot: &Spot, prefix: String, marker: String) -> Result<
     let found =
         tokio::task::spawn_blocking(move || files.list(&workspace, &container, &wanted, &marker, PAGE + 1)).await;
     let mut found = found.map_err(|_| store::Error::Closed)??;
-    let next = (found.len() > PAGE).then(|| found[PAGE - 1].path.clone()).unwrap_or_default();
+    let next = if found.len() > PAGE { found[PAGE - 1].path.clone() } else { String::new() };
     found.truncate(PAGE);
     let mut blobs = String::new();
     for blob in &found {

@@ -47,16 +47,13 @@ fn details(row: &JobRow) -> Value {
     if let Some(at) = state.started_at() {
         out["startedAt"] = json!(at.iso());
     }
-    match state {
-        JobState::Ended { outcome, at, .. } => {
-            out["endedAt"] = json!(at.iso());
-            match outcome {
-                Outcome::Failed(failure) => out["failure"] = json!(failure),
-                Outcome::Canceled { reason } => out["reason"] = json!(reason),
-                Outcome::Completed => {}
-            }
+    if let JobState::Ended { outcome, at, .. } = state {
+        out["endedAt"] = json!(at.iso());
+        match outcome {
+            Outcome::Failed(failure) => out["failure"] = json!(failure),
+            Outcome::Canceled { reason } => out["reason"] = json!(reason),
+            Outcome::Completed => {}
         }
-        _ => {}
     }
     out
 }

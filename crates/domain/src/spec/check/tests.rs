@@ -1,3 +1,5 @@
+//! Mistakes in files: each told at its place, all at once.
+
 use super::*;
 use crate::spec::{DataInput, EnvironmentRef, Input};
 

@@ -1,3 +1,5 @@
+//! The tables of keys: what they accept, suggest and document.
+
 use super::*;
 use crate::spec::yaml;
 

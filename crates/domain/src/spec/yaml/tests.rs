@@ -1,3 +1,5 @@
+//! Reading YAML: places, limits, and files that mean harm.
+
 use super::*;
 use serde_json::json;
 
