@@ -5,7 +5,7 @@
 mod runs;
 
 use crate::{environments::shared_builds, harness::Home};
-use runs::{RUNS, Run};
+use runs::{Beside, RUNS, Run};
 use std::{
     collections::BTreeMap,
     fs,
@@ -23,7 +23,7 @@ const KINDS: [(&str, &str, usize); 5] = [
 ];
 
 /// What the jobs name and the corpus defines: noun, file, files of ours beside it.
-const ASSETS: &[(&str, &str, &[(&str, &str)])] = &[
+const ASSETS: &[(&str, &str, Beside)] = &[
     ("data", "cli/jobs/pipelines-with-components/basics/4d_data_input/data.yml", &[("data/sample.csv", "a,b\n1,2\n")]),
     (
         "environment",

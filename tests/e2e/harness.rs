@@ -134,7 +134,15 @@ impl Home {
     /// Runs a command as a job to its end, streaming; what the stream said.
     pub(crate) fn stream(&self, command: &str, more: &str) -> Said {
         self.job_file("streamed.yml", command, more);
-        self.run(&["job", "create", "-f", "streamed.yml", "--stream"])
+        // A stream has no end of its own where a job has none.
+        let mut bounded = Command::new("timeout");
+        bounded.args(["120".as_ref(), binary().as_os_str()]).args(["job", "create", "-f", "streamed.yml", "--stream"]);
+        bounded
+            .current_dir(self.path())
+            .env("PEREGRINE_HOME", self.home())
+            .env_remove("PEREGRINE_LOG")
+            .stdin(Stdio::null());
+        said(bounded.output().unwrap())
     }
 
     /// Submits a command as a job of that name and does not wait for it.

@@ -64,6 +64,8 @@ pub(crate) fn e2e(sh: &Shell, filter: Option<&str>) -> Result<(), Failed> {
     build_release(sh)?;
     let mut args = vec!["test", "--package", CLI, "--test", "e2e"];
     args.extend(filter);
+    // What the tests counted and measured is worth reading also when all is well.
+    args.extend(["--", "--show-output"]);
     sh.with("PEREGRINE_BIN", sh.binary()).cargo(&args)
 }
 

@@ -58,13 +58,17 @@ impl Folders {
     }
 }
 
-/// Whether nothing but empty logs and an empty `work/outputs` is in a folder.
+/// Whether an empty `work/outputs` and nothing else but empty logs is in a folder.
 fn is_pristine(folder: &Path) -> io::Result<bool> {
+    let mut has_outputs = false;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let meta = entry.metadata()?;
         let fine = match entry.file_name().to_str() {
-            Some("work") => meta.is_dir() && only_empty_outputs(&entry.path())?,
+            Some("work") => {
+                has_outputs = meta.is_dir() && only_empty_outputs(&entry.path())?;
+                has_outputs
+            }
             Some(name) => name.starts_with("log-") && meta.is_file() && meta.len() == 0,
             None => false,
         };
@@ -72,7 +76,7 @@ fn is_pristine(folder: &Path) -> io::Result<bool> {
             return Ok(false);
         }
     }
-    Ok(true)
+    Ok(has_outputs)
 }
 
 fn only_empty_outputs(work: &Path) -> io::Result<bool> {
@@ -104,5 +108,10 @@ mod tests {
             folders.make(&b).unwrap();
             assert!(!b.join(dirt).exists(), "{dirt}");
         }
+        fs::remove_dir_all(b.join("work")).unwrap();
+        folders.give_back(&b);
+        assert!(!b.exists(), "a folder without `work` is removed too");
+        folders.make(&a).unwrap();
+        assert!(a.join("work/outputs").exists());
     }
 }

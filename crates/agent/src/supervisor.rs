@@ -215,7 +215,8 @@ impl Supervisor {
                 tracing::error!(error = &error as &dyn std::error::Error, "cannot write to the journal");
             }
             let (folders, folder) = (self.cx.folders.clone(), self.cx.folder(attempt));
-            if folder.join("work").exists() {
+            // One that never began has none.
+            if folder.exists() {
                 folders.give_back(&folder);
             }
         }

@@ -110,6 +110,17 @@ impl App {
         nodes.values().map(|seen| seen.facts.capacity).next()
     }
 
+    /// Gives an agent that has just been started a moment to say what its machine offers: without that, work that
+    /// never fits could not be told from work that does.
+    pub(crate) async fn until_capacity_is_known(&self) {
+        for _ in 0..100 {
+            if self.capacity().is_some() {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+
     /// The instance types of the local target: the operator's, then the built-in ones.
     pub(crate) fn instance_types(&self) -> Vec<InstanceType> {
         let mut all = self.settings.instance_types.clone();

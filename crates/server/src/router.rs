@@ -11,7 +11,7 @@ use api::routes::{Access, ROUTES, Route};
 use axum::{
     Router,
     extract::{MatchedPath, Request, State},
-    http::header,
+    http::{HeaderValue, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{MethodRouter, delete, get, head, patch, post, put},
@@ -91,16 +91,28 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
     let route = ROUTES.iter().find(|route| Some(route.path) == matched.as_deref() && route.method == method);
     let id = route.map_or("none", |route| route.id);
     let started = Instant::now();
-    let answer = match allow(&app, &mut request, route) {
+    let long = is_long(&request);
+    let mut answer = match allow(&app, &mut request, route) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    if long && answer.status().is_client_error() {
+        // Part of the body may be unread, so the connection cannot carry another request.
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     let waits = matches!(id, "agent_poll" | "job_artifact");
     if !waits {
         app.metrics.request_seconds.observe(started.elapsed().as_secs_f64());
     }
     app.metrics.requests.get_or_create(&Counted { route: id.to_owned(), status: answer.status().as_u16() }).inc();
     answer
+}
+
+/// Whether a body is more than is read along with its head.
+fn is_long(request: &Request) -> bool {
+    let length =
+        request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    length.map_or_else(|| request.headers().contains_key(header::TRANSFER_ENCODING), |length| length > 8 << 10)
 }
 
 fn allow(app: &App, request: &mut Request, route: Option<&Route>) -> Result<(), Problem> {

@@ -4,6 +4,9 @@
 //! file names and this machine cannot have (a cluster, a cloud address, four nodes) is replaced by `--set`, as a user
 //! would do it; the rest of the file runs as it stands.
 
+/// Files of ours: path and text of each.
+pub(super) type Beside = &'static [(&'static str, &'static str)];
+
 /// One file of the corpus and its run.
 pub(super) struct Run {
     pub(super) file: &'static str,
@@ -11,7 +14,7 @@ pub(super) struct Run {
     pub(super) software: &'static str,
     pub(super) sets: &'static [&'static str],
     /// Files of ours, by path beside the job file.
-    pub(super) beside: &'static [(&'static str, &'static str)],
+    pub(super) beside: Beside,
     /// Pieces that its log must hold.
     pub(super) log: &'static [&'static str],
     /// Files it must leave, as `job download --all` lays them out, and a piece of each.

@@ -34,7 +34,7 @@ echo laid $(find ${{inputs.laid_out}} -type f -name '*.csv' | wc -l)
 cat ${{inputs.table}}/MLTable
 echo variable $(cat $AZURE_ML_INPUT_usual | wc -l)";
     let said = home.stream(command, more);
-    let expected = "literals 0.25 true two words\n3,4\na,b\n1,2\na,b\n1,2\naddress azureml://";
+    let expected = "literals 0.25 True two words\n3,4\na,b\n1,2\na,b\n1,2\naddress azureml://";
     assert!(said.code == Some(0) && said.out.starts_with(expected), "{}\n{}", said.out, said.err);
     for words in ["evaluated 2\n", "laid 2\n", "type: mltable\n", "variable 2\n"] {
         assert!(said.out.contains(words), "`{words}` is not in\n{}", said.out);
@@ -52,7 +52,8 @@ outputs:
   plain:
   file: {type: uri_file, mode: upload}
   address: {type: mltable, mode: direct}
-  placed: {type: uri_folder, path: 'azureml://datastores/workspaceblobstore/paths/mine/${{name}}/'}";
+  placed: {type: uri_folder, path: 'azureml://datastores/workspaceblobstore/paths/mine/${{name}}/'}
+  usual: {type: uri_folder, path: 'azureml://datastores/${{default_datastore}}/paths/mine/${{name}}-${{output_name}}/'}";
     let command = "\
 mkdir -p ${{outputs.mounted}}/deep outputs/deep
 echo mounted > ${{outputs.mounted}}/deep/m.txt
@@ -60,6 +61,7 @@ echo sent > ${{outputs.sent}}/s.txt
 echo plain > ${{outputs.plain}}/p.txt
 echo file > ${{outputs.file}}
 echo placed > ${{outputs.placed}}/x.txt
+echo usual > ${{outputs.usual}}/u.txt
 echo address ${{outputs.address}}
 echo captured > outputs/deep/c.txt
 echo not captured > other.txt";
@@ -69,7 +71,7 @@ echo not captured > other.txt";
     assert!(home.log("writer").starts_with("address azureml://"), "{}", home.log("writer"));
     home.ok(&["job", "download", "-n", "writer", "--all", "-p", "all"]);
     let all = files(&home, "all");
-    for name in ["m.txt", "s.txt", "p.txt", "c.txt", "std_log.txt", "x.txt", "outputs/deep/c.txt"] {
+    for name in ["m.txt", "s.txt", "p.txt", "c.txt", "std_log.txt", "placed/x.txt", "usual/u.txt", "outputs/deep/c.txt"] {
         assert!(all.iter().any(|path| path.ends_with(name)), "`{name}` is not in {all:?}");
     }
     assert!(!all.iter().any(|path| path.ends_with("other.txt")), "{all:?}");

@@ -50,10 +50,7 @@ fn what_never_fits_is_refused_at_once() {
     let home = Home::new();
     home.configure("[local]\ncpus = 2\n[[local.instance_types]]\nname = \"vast\"\ncpu = 64\nmemory = \"1Gi\"\n");
     let said = home.stream("echo hi", "resources: {instance_type: vast}");
-    assert_ne!(said.code, Some(0), "{}", said.out);
-    for words in ["vast", "64"] {
-        assert!(said.err.contains(words), "{}", said.err);
-    }
+    said.must(2, &["`resources`", "needs 64 CPUs", "`local` has 2 CPUs", "ask for less"]);
     home.is_well();
 }
 

@@ -25,7 +25,8 @@ fn tags_and_description_change_and_the_rest_does_not() {
     assert_eq!(job["display_name"], "Final");
     home.job_file("other.yml", "echo something else", "");
     let refused = home.run(&["job", "create", "-f", "other.yml", "-n", "job"]);
-    refused.must(2, &["`job`", "exists", "cannot change", "submit a new job"]);
+    refused.must(2, &["already a job `job`", "choose another name"]);
+    assert_eq!(home.job("job")["command"], "echo hi\n");
 }
 
 #[test]
@@ -63,7 +64,8 @@ fn results_come_in_every_format() {
     };
     assert_eq!(show(&["-o", "none"]), "");
     assert_eq!(show(&["--query", "status", "-o", "tsv"]), "Completed\n");
-    assert_eq!(show(&["--query", "[name, status]", "-o", "tsv"]), "job\tCompleted\n");
+    assert_eq!(show(&["--query", "[name, status]", "-o", "tsv"]), "job\nCompleted\n");
+    assert_eq!(show(&["--query", "[[name, status]]", "-o", "tsv"]), "job\tCompleted\n");
     assert_eq!(show(&["--query", "{name: name, status: status}", "-o", "yaml"]), "name: job\nstatus: Completed\n");
     assert_eq!(show(&["--query", "status", "-o", "json"]), "\"Completed\"\n");
     let table = home.ok(&["job", "list", "-o", "table"]);

@@ -55,6 +55,17 @@ fn plain_program(text: &str) -> Option<Vec<String>> {
     (!first.contains('=') && !SHELL_WORDS.contains(&first.as_str())).then_some(words)
 }
 
+/// The same command for an image: which shell it has is found out inside.
+pub(super) fn in_image(argv: &[String]) -> Vec<String> {
+    const EITHER: &str = "if command -v bash >/dev/null 2>&1; then exec bash -c \"$0\"; else exec sh -c \"$0\"; fi";
+    match argv {
+        [first, flag, text] if first == shell() && flag == "-c" => {
+            ["/bin/sh", "-c", EITHER, text].map(str::to_owned).to_vec()
+        }
+        plain => plain.to_vec(),
+    }
+}
+
 fn shell() -> &'static str {
     if std::path::Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" }
 }
@@ -62,6 +73,14 @@ fn shell() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_command_finds_its_shell_inside_an_image() {
+        let argv = vec![shell().to_owned(), "-c".into(), "a && b".into()];
+        assert_eq!(in_image(&argv).last().map(String::as_str), Some("a && b"));
+        assert_eq!(in_image(&argv)[0], "/bin/sh");
+        assert_eq!(in_image(&["python".into()]), ["python"]);
+    }
 
     #[test]
     fn one_plain_program_needs_no_shell() {

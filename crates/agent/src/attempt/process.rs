@@ -10,7 +10,11 @@ use crate::{
 use domain::{Assignment, job::Failure, report::What};
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
-use std::{fs, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// One process, ready to be started.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -60,8 +64,8 @@ pub(super) async fn run(
         start(cx, assignment, mark).await?;
         attend(cx, assignment, mark, logs, stopped).await?
     };
-    if mark.cgroup.is_some() {
-        Cgroup::dismiss(assignment.attempt.as_str());
+    if let Some(name) = &mark.cgroup {
+        Cgroup::dismiss(name);
     }
     Ok(ended)
 }
@@ -187,26 +191,36 @@ async fn end_all(cx: &Context, assignment: &Assignment, mark: &RunMark, grace: D
         cx.link.signal(&key(assignment, rank), Signal::KILL.as_raw());
     }
     cx.link.sweep(&marker);
-    remove_containers(assignment, mark).await;
-    if let Some(group) = Cgroup::open(assignment.attempt.as_str()) {
+    remove_containers(&cx.folder(&assignment.attempt), mark).await;
+    if let Some(group) = mark.cgroup.as_deref().and_then(Cgroup::open) {
         group.kill_all();
     }
     let _ = tokio::time::timeout(Duration::from_secs(10), all_gone(cx, assignment, ranks, &marker)).await;
 }
 
 /// A killed engine client leaves its container running.
-async fn remove_containers(assignment: &Assignment, mark: &RunMark) {
+async fn remove_containers(folder: &Path, mark: &RunMark) {
     let contained = mark.isolation == "container";
     if let Some(engine) = contained.then(container::engine).flatten() {
         for rank in 0..mark.ranks() {
-            container::remove(&engine, &container_name(assignment, rank)).await;
+            container::remove(&engine, &container_name(folder, rank)).await;
         }
     }
 }
 
 /// The name of a rank's container.
-pub(super) fn container_name(assignment: &Assignment, rank: u32) -> String {
-    format!("{}-{rank}", assignment.attempt)
+pub(super) fn container_name(folder: &Path, rank: u32) -> String {
+    format!("{}-{rank}", name_on_machine(folder))
+}
+
+/// A name for what an attempt has in places that the whole machine shares: attempts of two homes may have the same id,
+/// but never the same folder.
+pub(super) fn name_on_machine(folder: &Path) -> String {
+    // FNV-1a, written out: the name must hold for as long as the attempt lives, whichever version of us looks.
+    let hash = folder.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{}-{hash:016x}", folder.file_name().unwrap_or_default().to_string_lossy())
 }
 
 async fn all_gone(cx: &Context, assignment: &Assignment, ranks: u32, marker: &str) {

@@ -58,7 +58,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
         cx.reporter.say(&assignment.attempt, cx.now(), What::Notice { text: notice.clone() });
     }
     let argv = command::arguments(assignment, &inputs, &outputs)?;
-    let cgroup = limit(assignment, logs);
+    let cgroup = limit(assignment, &folder, logs);
     let paths = variables::Paths {
         folder: &folder,
         work: &work,
@@ -83,7 +83,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     Ok(Staged {
         processes: processes.collect(),
         isolation: ready.isolation,
-        cgroup: cgroup.is_some().then(|| assignment.attempt.to_string()),
+        cgroup: cgroup.is_some().then(|| super::process::name_on_machine(&folder)),
     })
 }
 
@@ -189,9 +189,9 @@ pub(super) fn written_to(output: &PlannedOutput, name: &str, folder: &Path) -> P
     }
 }
 
-fn limit(assignment: &Assignment, logs: &Logs) -> Option<Cgroup> {
+fn limit(assignment: &Assignment, folder: &Path, logs: &Logs) -> Option<Cgroup> {
     let limits = assignment.plan.limits.as_ref()?;
-    match Cgroup::create(assignment.attempt.as_str(), limits) {
+    match Cgroup::create(&super::process::name_on_machine(folder), limits) {
         Ok(cgroup) => Some(cgroup),
         Err(error) => {
             logs.system("lifecycle.log", &format!("limits are not enforced: {error}"));
@@ -230,7 +230,7 @@ fn in_container(
         .collect();
     Some(container::wrap(&container::Run {
         image,
-        argv,
+        argv: &command::in_image(argv),
         mounts: &mounts,
         variables: &asked,
         folder: paths.work,
@@ -238,7 +238,7 @@ fn in_container(
         limits: assignment.plan.limits.as_ref(),
         shm_bytes: assignment.plan.shm_bytes,
         extra: &assignment.plan.docker_args,
-        name: &super::process::container_name(assignment, rank),
+        name: &super::process::container_name(paths.folder, rank),
     }))
 }
 

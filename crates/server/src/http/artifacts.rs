@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
-use std::{path::PathBuf, time::Duration};
+use std::{path::Path as FilePath, time::Duration};
 use store::{Bell, JobRow};
 use tokio::{
     io::{AsyncReadExt, AsyncSeekExt},
@@ -63,12 +63,13 @@ pub(crate) async fn read(State(app): State<App>, Path(at): Path<At>, Query(asked
     let (workspace, mut row) = jobs::find(&app, &at).await?;
     let inside = format!("ExperimentRun/dcid.{}/{}", row.job.name, at.path);
     let path = app.files.blob(&workspace.name, store::files::ARTIFACT_CONTAINER, &inside)?;
+    let folder = app.files.artifacts(&workspace.name, row.job.name.as_str());
     let deadline = Instant::now() + wait;
     let (phase, note) = (row.job.state.name(), row.note.clone());
     let mut bell = app.store.changed(Bell::Jobs);
     loop {
         let ended = row.job.state.is_ended();
-        let piece = piece(&path, offset).await?;
+        let piece = piece(&folder, &path, offset).await?;
         let news = row.job.state.name() != phase || row.note != note;
         match piece {
             Some(bytes) if !bytes.is_empty() => return Ok(answer(&row, offset, bytes, false)),
@@ -89,14 +90,15 @@ pub(crate) async fn read(State(app): State<App>, Path(at): Path<At>, Query(asked
     }
 }
 
-/// Bytes from an offset, at most one piece; `None` while the file is not there.
-async fn piece(path: &PathBuf, offset: u64) -> Result<Option<Vec<u8>>, Problem> {
+/// Bytes from an offset, at most one piece; `None` while the file is not there. A job may leave links behind, and none
+/// may lead out of its folder.
+async fn piece(folder: &FilePath, path: &FilePath, offset: u64) -> Result<Option<Vec<u8>>, Problem> {
     let mut file = match tokio::fs::File::open(path).await {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    if !file.metadata().await?.is_file() {
+    if !file.metadata().await?.is_file() || !store::files::stays_inside(folder, path) {
         return Ok(None);
     }
     file.seek(std::io::SeekFrom::Start(offset)).await?;

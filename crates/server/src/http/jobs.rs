@@ -71,6 +71,9 @@ pub(crate) async fn put(
     let workspace = app.workspace(&at.workspace).await?;
     let name = JobName::parse(&at.name).map_err(|bad| Problem::bad(bad.to_string()))?;
     let properties = body.get("properties").cloned().unwrap_or_default();
+    if properties["resources"]["instanceType"].is_string() {
+        app.until_capacity_is_known().await;
+    }
     let (place, asked, then) = (Arc::clone(&workspace), properties.clone(), app.clone());
     let submitted = app.store.write(move |tx| submit(&then, &place, tx, name, &asked, caller.name)).await?;
     match submitted {

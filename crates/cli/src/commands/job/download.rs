@@ -8,7 +8,10 @@ use crate::{
     upload::{Store, download as download_blobs, inside},
 };
 use api::arm::reference::{DataUri, data_uri};
-use domain::JobName;
+use domain::{
+    JobName,
+    spec::expression::{self, Reference},
+};
 use reqwest::Method;
 use serde_json::Value;
 use std::path::Path;
@@ -90,7 +93,7 @@ async fn open_output(session: &Session<'_>, job: &JobName, name: &str, place: &V
     let uri = address(place);
     // An output without an address of its own lies under the job's name.
     let default = DataUri::Datastore { datastore: String::new(), path: format!("azureml/{job}/{name}/") };
-    let place = if uri.is_empty() { default } else { data_uri(uri) };
+    let place = if uri.is_empty() { default } else { data_uri(&filled_in(uri, job, name)) };
     let DataUri::Datastore { datastore, path } = place else {
         return Err(Failure::input(format!("output `{name}` cannot be downloaded from here"))
             .because(format!("it lies at `{uri}`")));
@@ -98,6 +101,17 @@ async fn open_output(session: &Session<'_>, job: &JobName, name: &str, place: &V
     let up = session.uploader();
     let store = Store::open(&up, Some(datastore.as_str()).filter(|name| !name.is_empty())).await;
     Ok((store.doing(|| format!("cannot download output `{name}`"))?, path))
+}
+
+/// An output's address with the words filled in that stand for the job and the output. No datastore is the default one.
+fn filled_in(uri: &str, job: &JobName, output: &str) -> String {
+    let known = |reference: &Reference| match reference {
+        Reference::Other(word) if word == "name" => Some(job.to_string()),
+        Reference::Other(word) if word == "output_name" => Some(output.to_owned()),
+        Reference::Other(word) if word == "default_datastore" => Some(String::new()),
+        _ => None,
+    };
+    expression::expand(uri, &known).unwrap_or_else(|_| uri.to_owned())
 }
 
 async fn named_output(session: &Session<'_>, name: &str, store: &Store, path: &str, to: &Path) -> Done {

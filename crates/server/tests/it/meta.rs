@@ -1,0 +1,90 @@
+//! Health, the description of the API, who may call what, and answers to requests that make no sense.
+
+use crate::{Server, WS, ask, send};
+use api::routes::{Access, ROUTES};
+use reqwest::Method;
+use serde_json::json;
+
+#[tokio::test]
+async fn every_route_of_the_description_is_answered_by_a_handler() {
+    let server = Server::start().await;
+    let described = server.get("/openapi.json").await.expect(200);
+    for route in ROUTES {
+        let operation = &described["paths"][route.path.replace("{*", "{")][route.method.to_lowercase()];
+        assert_eq!(operation["operationId"], route.id);
+        let client = if route.access == Access::Agent { &server.agent } else { &server.user };
+        let answer = ask(client, method(route.method), &filled(route.path), Some(json!([]))).await;
+        assert!(answer.status != 405 && !answer.text().contains("NoSuchRoute"), "{} {}", route.id, answer.text());
+        assert!(answer.status < 500, "{}: {} {}", route.id, answer.status, answer.text());
+    }
+}
+
+#[tokio::test]
+async fn whoever_has_no_token_sees_health_and_nothing_else() {
+    let server = Server::start().await;
+    let stranger = server.with_token("nonsense");
+    for route in ROUTES.iter().filter(|route| route.method != "HEAD") {
+        let answer = ask(&stranger, method(route.method), &filled(route.path), Some(json!({}))).await;
+        match route.access {
+            Access::Open => assert_eq!(answer.status, 200, "{}", route.id),
+            _ => assert_eq!(answer.refused(401).0, "AuthenticationFailed", "{}", route.id),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_opens_the_routes_of_its_role_only() {
+    let server = Server::start().await;
+    let poll = ask(&server.user, Method::POST, "/agent/v1/poll", Some(json!({}))).await;
+    assert_eq!(poll.refused(403).0, "AuthorizationFailed");
+    let list = ask(&server.agent, Method::GET, &format!("{WS}/jobs"), None).await;
+    assert_eq!(list.refused(403).0, "AuthorizationFailed");
+}
+
+#[tokio::test]
+async fn the_words_of_a_path_are_read_in_any_case_and_names_are_not() {
+    let server = Server::start().await;
+    server.submit("Mixed").await;
+    let spelled =
+        "/SUBSCRIPTIONS/s/resourcegroups/g/PROVIDERS/microsoft.machinelearningservices/Workspaces/default/JOBS/Mixed";
+    assert_eq!(server.get(spelled).await.expect(200)["name"], "Mixed");
+    assert_eq!(server.get(&format!("{spelled}/")).await.expect(200)["name"], "Mixed");
+    server.get("jobs/mixed").await.refused(404);
+}
+
+#[tokio::test]
+async fn requests_that_make_no_sense_get_the_envelope_too() {
+    let server = Server::start().await;
+    assert_eq!(server.get("/nowhere").await.refused(404).0, "NoSuchRoute");
+    assert_eq!(ask(&server.user, Method::PATCH, &format!("{WS}/jobs"), None).await.refused(405).0, "MethodNotAllowed");
+    let put = || server.user.request(Method::PUT, &format!("{WS}/jobs/a"));
+    let (_, message) = send(put().body("{not json")).await.refused(400);
+    assert!(message.contains("JSON"), "{message}");
+    let (code, _) = send(put().body(vec![b' '; 9 << 20])).await.refused(413);
+    assert_eq!(code, "BadBody");
+    server.submit("well").await;
+}
+
+#[tokio::test]
+async fn metrics_count_what_happened() {
+    let server = Server::start().await;
+    server.submit("counted").await;
+    let metrics = server.get("/metrics").await;
+    assert!(metrics.header("content-type").starts_with("application/openmetrics-text"));
+    let text = metrics.text();
+    for piece in ["accepted_total 1", "job_put", "queued"] {
+        assert!(text.contains(piece), "no `{piece}` in\n{text}");
+    }
+}
+
+fn method(name: &str) -> Method {
+    name.parse().unwrap()
+}
+
+/// The path with names in place of its parameters.
+fn filled(path: &str) -> String {
+    let known = [("{workspace}", "default"), ("{kind}", "data"), ("{*path}", "default.blob.x/c/f")];
+    let path = known.iter().fold(path.to_owned(), |path, (from, to)| path.replace(from, to));
+    let names = path.split('/').map(|part| if part.starts_with('{') { "any" } else { part });
+    names.collect::<Vec<_>>().join("/")
+}
