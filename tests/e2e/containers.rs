@@ -20,7 +20,8 @@ fn podman() -> Option<Vec<(String, String)>> {
     let there = run(&["image", "exists", IMAGE]).is_ok_and(|done| done.status.success());
     let tar = folder.join("image.tar").display().to_string();
     let imported = there || run(&["import", &tar, IMAGE]).is_ok_and(|done| done.status.success());
-    let works = imported && run(&["run", "--rm", "--network=host", IMAGE, "/bin/echo", "ok"]).is_ok_and(|done| done.status.success());
+    let works = imported
+        && run(&["run", "--rm", "--network=host", IMAGE, "/bin/echo", "ok"]).is_ok_and(|done| done.status.success());
     works.then_some(variables)
 }
 

@@ -4,6 +4,7 @@
 //! these types is already true; text becomes a value only through a `parse` or a `check`.
 
 pub mod assignment;
+pub mod causes;
 pub mod curated;
 pub mod job;
 pub mod names;

@@ -51,7 +51,11 @@ fn what_ends_in_one_home_leaves_the_other_alone() {
     let gate = homes[0].path().join("gate");
     for home in &homes {
         home.configure("[local]\ngrace_seconds = 1\n[[local.instance_types]]\nname = \"kept\"\ncpu = 1\nmemory = \"256Mi\"\nlimits = true\n");
-        home.begin("same", &format!("until [ -e {} ]; do sleep 0.05; done", gate.display()), "resources: {instance_type: kept}");
+        home.begin(
+            "same",
+            &format!("until [ -e {} ]; do sleep 0.05; done", gate.display()),
+            "resources: {instance_type: kept}",
+        );
         home.until_status("same", "Running");
     }
     homes[1].ok(&["job", "cancel", "-n", "same"]);

@@ -71,7 +71,8 @@ echo not captured > other.txt";
     assert!(home.log("writer").starts_with("address azureml://"), "{}", home.log("writer"));
     home.ok(&["job", "download", "-n", "writer", "--all", "-p", "all"]);
     let all = files(&home, "all");
-    for name in ["m.txt", "s.txt", "p.txt", "c.txt", "std_log.txt", "placed/x.txt", "usual/u.txt", "outputs/deep/c.txt"] {
+    for name in ["m.txt", "s.txt", "p.txt", "c.txt", "std_log.txt", "placed/x.txt", "usual/u.txt", "outputs/deep/c.txt"]
+    {
         assert!(all.iter().any(|path| path.ends_with(name)), "`{name}` is not in {all:?}");
     }
     assert!(!all.iter().any(|path| path.ends_with("other.txt")), "{all:?}");

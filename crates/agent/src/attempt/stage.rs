@@ -247,20 +247,9 @@ fn say(cx: &Context, assignment: &Assignment, text: &str) {
 }
 
 fn environment_failure(label: &str, error: &environment::Error) -> Failure {
-    Failure::new("EnvironmentBuildFailed", format!("environment `{label}` cannot be made: {}", chain(error)))
+    Failure::new("EnvironmentBuildFailed", format!("environment `{label}` cannot be made: {}", domain::causes::in_one_line(error)))
 }
 
 pub(super) fn data_failure(what: &str, error: &crate::data::Error) -> Failure {
-    Failure::new("DataAccessError", format!("{what} cannot be had: {}", chain(error)))
-}
-
-/// An error and its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
+    Failure::new("DataAccessError", format!("{what} cannot be had: {}", domain::causes::in_one_line(error)))
 }

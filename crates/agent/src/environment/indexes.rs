@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     const LISTING: &str = ":env:.cert='/etc/ca.pem'\n:env:.default-timeout='180'\nglobal.cert='/other.pem'\n\
-        global.index-url='https://pypi.corp/simple'\ninstall.extra-index-url='\\nhttps://a/simple\\nhttps://b/simple'\n\
+        global.index-url='https://packages.example/simple'\ninstall.extra-index-url='\\nhttps://a/simple\\nhttps://b/simple'\n\
         global.find-links='/ /no/such/folder https://c/links'\nfreeze.timeout='1'\n";
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
         let told: Vec<String> = told.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let expected = [
             "SSL_CERT_FILE=/etc/ca.pem",
-            "UV_DEFAULT_INDEX=https://pypi.corp/simple",
+            "UV_DEFAULT_INDEX=https://packages.example/simple",
             "UV_FIND_LINKS=/,https://c/links",
             "UV_HTTP_TIMEOUT=180",
             "UV_INDEX=https://a/simple https://b/simple",
