@@ -134,9 +134,10 @@ impl Home {
     /// Runs a command as a job to its end, streaming; what the stream said.
     pub(crate) fn stream(&self, command: &str, more: &str) -> Said {
         self.job_file("streamed.yml", command, more);
-        // A stream has no end of its own where a job has none.
+        // A stream has no end of its own where a job has none; the long tests move a great deal.
+        let bound = if std::env::var_os("PEREGRINE_LONG").is_some() { "1800" } else { "120" };
         let mut bounded = Command::new("timeout");
-        bounded.args(["120".as_ref(), binary().as_os_str()]).args(["job", "create", "-f", "streamed.yml", "--stream"]);
+        bounded.args([bound.as_ref(), binary().as_os_str()]).args(["job", "create", "-f", "streamed.yml", "--stream"]);
         bounded
             .current_dir(self.path())
             .env("PEREGRINE_HOME", self.home())

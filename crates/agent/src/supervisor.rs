@@ -53,7 +53,9 @@ struct Waiting {
 
 pub(crate) struct Supervisor {
     cx: Arc<Context>,
-    free: Resources,
+    capacity: Resources,
+    /// The sum of what active attempts need. It may be more than there is after an agent came back to a smaller node.
+    used: Resources,
     free_gpus: Vec<u32>,
     waiting: BTreeMap<Turn, Waiting>,
     active: HashMap<AttemptId, Active>,
@@ -64,7 +66,8 @@ impl Supervisor {
     pub(crate) fn new(cx: Arc<Context>, facts: &NodeFacts, done: mpsc::UnboundedSender<Message>) -> Supervisor {
         Supervisor {
             cx,
-            free: facts.capacity,
+            capacity: facts.capacity,
+            used: Resources::default(),
             free_gpus: (0..facts.capacity.gpus).collect(),
             waiting: BTreeMap::new(),
             active: HashMap::new(),
@@ -77,8 +80,12 @@ impl Supervisor {
         let mut waiting = Vec::new();
         for life in self.cx.journal.lives() {
             match (life.run, life.over) {
-                (Some(run), _) => self.start(life.assignment, run.gpus.clone()),
-                (None, Some(_)) => self.start(life.assignment, Vec::new()),
+                // What is over has only its last word to say again.
+                (_, Some(_)) => self.start(life.assignment, Resources::default(), Vec::new()),
+                (Some(run), None) => {
+                    let needs = life.assignment.plan.needs();
+                    self.start(life.assignment, needs, run.gpus.clone());
+                }
                 (None, None) => waiting.push(life.assignment),
             }
         }
@@ -157,20 +164,25 @@ impl Supervisor {
     }
 
     fn admit(&mut self) {
-        while let Some(first) = self.waiting.first_entry() {
+        loop {
+            let free = self.free();
+            let Some(first) = self.waiting.first_entry() else { return };
             let needs = first.get().assignment.plan.needs();
-            if !needs.fits_in(&self.free) || self.free_gpus.len() < needs.gpus as usize {
+            if !needs.fits_in(&free) || self.free_gpus.len() < needs.gpus as usize {
                 return;
             }
             let waiting = first.remove();
             let gpus = self.free_gpus.drain(..needs.gpus as usize).collect();
-            self.start(waiting.assignment, gpus);
+            self.start(waiting.assignment, needs, gpus);
         }
     }
 
-    fn start(&mut self, assignment: Arc<Assignment>, gpus: Vec<u32>) {
-        let needs = assignment.plan.needs();
-        self.free = self.free.minus(&needs);
+    fn free(&self) -> Resources {
+        self.capacity.minus(&self.used)
+    }
+
+    fn start(&mut self, assignment: Arc<Assignment>, needs: Resources, gpus: Vec<u32>) {
+        self.used = self.used.plus(&needs);
         self.free_gpus.retain(|gpu| !gpus.contains(gpu));
         let (stop, stopped) = watch::channel(None);
         let id = assignment.attempt.clone();
@@ -201,7 +213,7 @@ impl Supervisor {
 
     fn free_up(&mut self, attempt: &AttemptId) {
         if let Some(active) = self.active.get_mut(attempt) {
-            self.free = self.free.plus(&std::mem::take(&mut active.needs));
+            self.used = self.used.minus(&std::mem::take(&mut active.needs));
             self.free_gpus.append(&mut active.gpus);
             self.free_gpus.sort_unstable();
             active.over = true;
@@ -229,6 +241,7 @@ impl Supervisor {
         users.sort_unstable();
         let shown = users.iter().take(5).map(|job| format!("`{job}`")).collect::<Vec<_>>().join(", ");
         let more = if users.len() > 5 { format!(" and {} more", users.len() - 5) } else { String::new() };
+        let free = self.free();
         for (at, waiting) in self.waiting.values_mut().enumerate() {
             if now.since(waiting.since) < Duration::from_secs(1) {
                 continue;
@@ -237,7 +250,7 @@ impl Supervisor {
                 0 => format!(
                     "needs {}; {} free on `{}`; in use by {shown}{more}",
                     waiting.assignment.plan.needs().humane(),
-                    self.free.humane(),
+                    free.humane(),
                     self.cx.settings.node,
                 ),
                 n => format!("{n} before it on `{}`, which is busy with {shown}{more}", self.cx.settings.node),

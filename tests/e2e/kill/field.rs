@@ -16,6 +16,8 @@ use tokio::runtime::Runtime;
 
 /// Jobs that are kept open: more than an agent is handed at a time, so that some always wait at the server.
 const OPEN: usize = 132;
+/// Jobs that fit into this machine at a time.
+pub(super) const AT_ONCE: usize = 3;
 const JOBS: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/default/providers\
                     /Microsoft.MachineLearningServices/workspaces/default/jobs";
 /// What the server adds to a job's body.
@@ -27,13 +29,14 @@ const INPUTS: u32 = 300;
 /// Arguments: the file of runs, seconds, number of files, `deaf` to polite signals or not, folder of the named output.
 const SCRIPT: &str = r#"
 if [ -s "$1" ]; then
-  while read -r word who pid; do
+  while read -r word who pid when; do
     if [ "$word" = start ] && grep -qsz "^AZUREML_RUN_ID=$AZUREML_RUN_ID\$" "/proc/$pid/environ"; then
       echo "overlap $PEREGRINE_ATTEMPT_ID $pid" >> "$1"
     fi
   done < "$1"
 fi
-echo "start $PEREGRINE_ATTEMPT_ID $$" >> "$1"
+read -r now idle < /proc/uptime
+echo "start $PEREGRINE_ATTEMPT_ID $$ $now" >> "$1"
 echo "begin"
 [ "$4" = deaf ] && trap '' TERM
 sleep "$2"
@@ -45,7 +48,8 @@ while [ $i -lt "$3" ]; do
   i=$((i+1))
 done
 echo "last line"
-echo "end $PEREGRINE_ATTEMPT_ID $$" >> "$1"
+read -r now idle < /proc/uptime
+echo "end $PEREGRINE_ATTEMPT_ID $$ $now" >> "$1"
 "#;
 
 /// What the test knows of a job it submitted.
@@ -119,7 +123,7 @@ impl Field {
     pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.home.command(args);
         let path = format!("{}:{}", self.home.path().join("bin").display(), std::env::var("PATH").unwrap());
-        command.env("PATH", path).env("PEREGRINE_LOCAL_CPUS", "3").env("PEREGRINE_LOCAL_GRACE_SECONDS", "1");
+        command.env("PATH", path).env("PEREGRINE_LOCAL_CPUS", AT_ONCE.to_string()).env("PEREGRINE_LOCAL_GRACE_SECONDS", "1");
         command
     }
 

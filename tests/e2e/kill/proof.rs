@@ -1,6 +1,6 @@
 //! After the last kill: every job has ended, once, whole, and its record says what happened.
 
-use super::field::{Field, Submitted};
+use super::field::{AT_ONCE, Field, Submitted};
 use serde_json::Value;
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -9,6 +9,8 @@ use std::{collections::BTreeMap, fs, path::Path};
 pub(super) struct Proof {
     pub(super) wrong: Vec<String>,
     pub(super) ends: BTreeMap<String, u64>,
+    /// When commands started and ended: a moment, and how many more run from then on.
+    spans: Vec<(String, isize)>,
 }
 
 impl Proof {
@@ -26,6 +28,7 @@ impl Proof {
                 None => {}
             }
         }
+        proof.never_too_many();
         proof.nothing_left(field);
         proof
     }
@@ -48,6 +51,8 @@ impl Proof {
         }
         let runs = Runs::read(&field.runs(name));
         runs.check(&mut say);
+        self.spans.extend(runs.span());
+        let mut say = |text: String| self.wrong.push(format!("{name}: {text}; its record: {details}"));
         let artifacts = field.home.artifacts(name);
         if status == "Completed" {
             if runs.starts != 1 || runs.ends != 1 {
@@ -62,6 +67,22 @@ impl Proof {
         }
         no_torn_file(&artifacts, &mut say);
         no_torn_file(&named, &mut say);
+    }
+
+    /// What ran together did fit into the machine, whoever was killed meanwhile.
+    fn never_too_many(&mut self) {
+        let mut moments: Vec<(f64, isize)> = self.spans.iter().map(|(at, more)| (at.parse().unwrap(), *more)).collect();
+        // Of two things in one moment, the end comes first.
+        moments.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut running = 0;
+        let most = moments.iter().map(|(_, more)| {
+            running += more;
+            running
+        });
+        let most = most.max().unwrap_or(0);
+        if most > isize::try_from(AT_ONCE).unwrap() {
+            self.wrong.push(format!("{most} commands ran at once where {AT_ONCE} fit"));
+        }
     }
 
     /// The agent has let go of everything, and no process of a job is left.
@@ -98,6 +119,15 @@ impl Runs {
         let text = fs::read_to_string(path).unwrap_or_default();
         let count = |word: &str| text.lines().filter(|line| line.starts_with(word)).count();
         Runs { starts: count("start "), ends: count("end "), text }
+    }
+
+    /// Start and end of a run that has both.
+    fn span(&self) -> Vec<(String, isize)> {
+        let at = |word: &str| Some(self.text.lines().find(|line| line.starts_with(word))?.rsplit(' ').next()?.to_owned());
+        match (at("start "), at("end ")) {
+            (Some(start), Some(end)) => vec![(start, 1), (end, -1)],
+            _ => Vec::new(),
+        }
     }
 
     fn check(&self, say: &mut impl FnMut(String)) {
