@@ -38,6 +38,8 @@ pub(crate) fn server_foreground(config: &Config, detached: bool) -> Done<ExitCod
     // The address must not outlive the lock it stands for.
     let _ = fs::remove_file(agent::server::address_file(home));
     runtime.shutdown_timeout(Duration::from_secs(2));
+    // Only tidiness: the next start would do it too.
+    let _ = store::fold_log(home);
     drop(lock);
     served.map(|()| ExitCode::SUCCESS)
 }

@@ -105,7 +105,8 @@ impl From<std::io::Error> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         if self.status.is_server_error() {
-            let cause = self.cause.as_ref().map(|cause| domain::causes::in_one_line(cause.as_ref())).unwrap_or_default();
+            let cause =
+                self.cause.as_ref().map(|cause| domain::causes::in_one_line(cause.as_ref())).unwrap_or_default();
             tracing::error!(status = self.status.as_u16(), code = self.code, cause, "{}", self.message);
         }
         let details: Vec<_> =

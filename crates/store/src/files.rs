@@ -84,16 +84,14 @@ impl Files {
             fs::rename(draft, to).map_err(fail("put"))?;
             return Ok(true);
         }
-        match fs::hard_link(draft, to) {
-            Ok(()) => {
-                let _ = fs::remove_file(draft);
-                Ok(true)
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        match renameat_with(CWD, draft, CWD, to, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::EXIST) => {
                 let _ = fs::remove_file(draft);
                 Ok(false)
             }
-            Err(error) => Err(fail("put")(error)),
+            Err(error) => Err(fail("put")(error.into())),
         }
     }
 

@@ -135,6 +135,13 @@ impl Store {
     }
 }
 
+/// Folds the write-ahead log of a store nobody writes to any more into its database, so that the file is whole by itself.
+pub fn fold_log(home: &Path) -> Result<(), Error> {
+    let connection = rusqlite::Connection::open(home.join("peregrine.db"))?;
+    connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;
+    Ok(())
+}
+
 impl Tx<'_> {
     /// Rings this bell once the transaction is durable.
     pub fn ring(&mut self, bell: Bell) {

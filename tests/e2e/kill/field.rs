@@ -123,7 +123,10 @@ impl Field {
     pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.home.command(args);
         let path = format!("{}:{}", self.home.path().join("bin").display(), std::env::var("PATH").unwrap());
-        command.env("PATH", path).env("PEREGRINE_LOCAL_CPUS", AT_ONCE.to_string()).env("PEREGRINE_LOCAL_GRACE_SECONDS", "1");
+        command
+            .env("PATH", path)
+            .env("PEREGRINE_LOCAL_CPUS", AT_ONCE.to_string())
+            .env("PEREGRINE_LOCAL_GRACE_SECONDS", "1");
         command
     }
 

@@ -123,7 +123,8 @@ impl Runs {
 
     /// Start and end of a run that has both.
     fn span(&self) -> Vec<(String, isize)> {
-        let at = |word: &str| Some(self.text.lines().find(|line| line.starts_with(word))?.rsplit(' ').next()?.to_owned());
+        let at =
+            |word: &str| Some(self.text.lines().find(|line| line.starts_with(word))?.rsplit(' ').next()?.to_owned());
         match (at("start "), at("end ")) {
             (Some(start), Some(end)) => vec![(start, 1), (end, -1)],
             _ => Vec::new(),

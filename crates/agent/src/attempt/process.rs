@@ -217,9 +217,11 @@ pub(super) fn container_name(folder: &Path, rank: u32) -> String {
 /// but never the same folder.
 pub(super) fn name_on_machine(folder: &Path) -> String {
     // FNV-1a, written out: the name must hold for as long as the attempt lives, whichever version of us looks.
-    let hash = folder.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = folder
+        .as_os_str()
+        .as_encoded_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
     format!("{}-{hash:016x}", folder.file_name().unwrap_or_default().to_string_lossy())
 }
 

@@ -247,7 +247,10 @@ fn say(cx: &Context, assignment: &Assignment, text: &str) {
 }
 
 fn environment_failure(label: &str, error: &environment::Error) -> Failure {
-    Failure::new("EnvironmentBuildFailed", format!("environment `{label}` cannot be made: {}", domain::causes::in_one_line(error)))
+    Failure::new(
+        "EnvironmentBuildFailed",
+        format!("environment `{label}` cannot be made: {}", domain::causes::in_one_line(error)),
+    )
 }
 
 pub(super) fn data_failure(what: &str, error: &crate::data::Error) -> Failure {

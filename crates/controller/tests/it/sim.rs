@@ -162,9 +162,9 @@ impl Sim {
 
     /// One scheduling round, and what it may do.
     async fn round(&mut self) {
-        let (front, before) = (self.queue().await, self.active().await);
+        let (front, before) = self.look().await;
         tick(&self.cx).await.unwrap();
-        let (queue, active) = (self.queue().await, self.active().await);
+        let (queue, active) = self.look().await;
         let held: BTreeSet<i64> = before.iter().map(|job| job.seq).collect();
         let placed: Vec<&Job> = active.iter().filter(|job| !held.contains(&job.seq)).collect();
         assert!(placed.is_empty() || NOW.get() - self.seen_at < SILENT_MS, "a silent node was given work");
@@ -208,7 +208,7 @@ impl Sim {
     }
 
     async fn check(&mut self) {
-        let (queue, active) = (self.queue().await, self.active().await);
+        let (queue, active) = self.look().await;
         for row in &queue {
             assert!(!row.note.is_empty(), "`{}` waits without a reason", row.job.name);
         }
@@ -252,14 +252,15 @@ impl Sim {
             self.round().await;
             self.agent.work(&mut self.chance, now());
             self.agent.send(&self.cx.store, &mut self.chance, now()).await;
-            let busy = !self.active().await.is_empty() || self.queue().await.iter().any(could_run);
-            if !busy {
+            let (queue, active) = self.look().await;
+            if active.is_empty() && !queue.iter().any(could_run) {
                 break;
             }
         }
         self.check().await;
-        assert!(self.active().await.is_empty(), "some never ended: {:?}", self.active().await);
-        for row in self.queue().await {
+        let (queue, active) = self.look().await;
+        assert!(active.is_empty(), "some never ended: {active:?}");
+        for row in queue {
             assert!(!could_run(&row), "`{}` could run and does not: {}", row.job.name, row.note);
             desk::cancel(&self.cx.store, row.job.seq, now()).await;
         }
@@ -270,12 +271,9 @@ impl Sim {
         }
     }
 
-    async fn queue(&self) -> Vec<QueuedJob> {
-        self.cx.store.read(|tx| tx.queue(10_000)).await.unwrap()
-    }
-
-    async fn active(&self) -> Vec<Job> {
-        self.cx.store.read(|tx| tx.active_jobs()).await.unwrap()
+    /// Who waits and who is with the node.
+    async fn look(&self) -> (Vec<QueuedJob>, Vec<Job>) {
+        self.cx.store.read(|tx| Ok((tx.queue(10_000)?, tx.active_jobs()?))).await.unwrap()
     }
 
     async fn jobs(&self) -> Vec<JobRow> {

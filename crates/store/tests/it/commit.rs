@@ -95,14 +95,14 @@ fn spawn<T: Send + 'static>(
     let (send, receive) = tokio::sync::oneshot::channel();
     let store = store.clone();
     let mut write = Box::pin(async move { store.write(work).await });
-    // The first poll sends the work; a thread of its own waits for the answer.
-    let first = std::task::Context::from_waker(std::task::Waker::noop());
-    let mut first = first;
-    assert!(write.as_mut().poll(&mut first).is_pending());
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let _ = send.send(runtime.block_on(write));
-    });
+    // The first poll hands the work over; a thread of its own waits for the answer, unless it is there already.
+    match write.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
+        std::task::Poll::Ready(answer) => drop(send.send(answer)),
+        std::task::Poll::Pending => drop(std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let _ = send.send(runtime.block_on(write));
+        })),
+    }
     receive
 }
 
