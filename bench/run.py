@@ -162,7 +162,7 @@ def tasks():
             subprocess.run(f"seq {count} | xargs -P2 -n1 /bin/true", shell=True, check=True)
             xargs.append(count / (time.perf_counter() - begin))
             if hq_python:
-                done = subprocess.run([hq_python, str(HERE / "hyperqueue.py"), str(count)], capture_output=True, text=True, timeout=300)
+                done = subprocess.run([hq_python, str(HERE / "peer_hyperqueue.py"), str(count)], capture_output=True, text=True, timeout=300)
                 if done.returncode == 0:
                     hq.append(float(done.stdout.split()[-1]))
     o, x, s = statistics.median(ours), statistics.median(xargs), statistics.median(submits)

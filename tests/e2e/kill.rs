@@ -9,12 +9,14 @@ mod chance;
 mod field;
 mod proof;
 mod tally;
+mod victim;
 
 use chance::Chance;
-use field::{Field, New, kill};
+use field::{Field, New};
 use proof::Proof;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tally::{MOMENTS, Tally, VICTIMS};
+use victim::{find, kill};
 
 /// How often to look for a job in the wanted phase before any other phase will do.
 const LOOKS: usize = 100;
@@ -65,7 +67,7 @@ fn round(field: &mut Field, chance: &mut Chance, tally: &mut Tally) {
     }
     let victim = chance.pick(&["server", "server", "agent", "agent", "agent", "both", "both", "keeper"]);
     // The victims are looked up first, so that nothing stands between the last look and the kill.
-    let pids: Vec<_> = roles(victim, chance).iter().map(|role| field.find(role)).collect();
+    let pids: Vec<_> = roles(victim, chance).iter().map(|role| find(&field.home, role)).collect();
     if victim == "keeper" {
         field.suspects.extend(field.open().into_iter().map(|(name, _)| name));
     }
@@ -140,7 +142,7 @@ fn take_aim(field: &mut Field, chance: &mut Chance, aim: &'static str) -> Option
 fn kill_in_submit(field: &mut Field, chance: &mut Chance, victim: &'static str) -> bool {
     let by_hand = chance.one_in(3).then(|| field.draw_file(chance));
     let batches: Vec<Vec<New>> = (0..4).map(|_| (0..4).map(|_| field.draw(chance)).collect()).collect();
-    let pids: Vec<_> = roles(victim, chance).iter().map(|role| field.find(role)).collect();
+    let pids: Vec<_> = roles(victim, chance).iter().map(|role| find(&field.home, role)).collect();
     let under_way = AtomicUsize::new(0);
     let shared: &Field = field;
     let (accepted, hit) = std::thread::scope(|scope| {

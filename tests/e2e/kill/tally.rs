@@ -44,7 +44,7 @@ impl Tally {
         }
         write!(text, "\n{:<12}", "all").unwrap();
         VICTIMS.iter().for_each(|victim| write!(text, "{:>8}", self.of_victim(victim)).unwrap());
-        write!(text, "{:>8}\n", self.kills()).unwrap();
+        writeln!(text, "{:>8}", self.kills()).unwrap();
         text
     }
 

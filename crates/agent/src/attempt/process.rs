@@ -59,7 +59,7 @@ pub(super) async fn run(
 ) -> Result<AllEnded, Halt> {
     let known = (0..mark.ranks()).any(|rank| cx.link.knows(&key(assignment, rank)));
     let ended = if !known && mark.keeper != cx.link.instance() {
-        lost(cx, assignment, logs, stopped).await
+        lost(cx, assignment, mark, logs, stopped).await
     } else {
         start(cx, assignment, mark).await?;
         attend(cx, assignment, mark, logs, stopped).await?
@@ -237,10 +237,11 @@ async fn all_gone(cx: &Context, assignment: &Assignment, ranks: u32, marker: &st
 }
 
 /// Another keeper started these processes and is gone. They may still run; nobody can learn how they end.
-async fn lost(cx: &Context, assignment: &Assignment, logs: &Logs, stopped: &mut Stopped) -> AllEnded {
+async fn lost(cx: &Context, assignment: &Assignment, mark: &RunMark, logs: &Logs, stopped: &mut Stopped) -> AllEnded {
     let marker = marker(&cx.folder(&assignment.attempt));
     logs.system("lifecycle.log", "the keeper of this attempt was killed; its exit code will not be known");
-    let mut reason = None;
+    let (mut reason, mut timed_out) = (None, false);
+    let mut deadline = std::pin::pin!(deadline(cx, assignment, mark));
     while alive(&marker) {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(500)) => {}
@@ -248,9 +249,13 @@ async fn lost(cx: &Context, assignment: &Assignment, logs: &Logs, stopped: &mut 
                 reason = Some(stop);
                 cx.link.sweep(&marker);
             }
+            () = &mut deadline, if !timed_out => {
+                timed_out = true;
+                cx.link.sweep(&marker);
+            }
         }
     }
-    AllEnded { code: None, signal: None, rank: 0, lost: true, timed_out: false, stopped: reason, out_of_memory: false }
+    AllEnded { code: None, signal: None, rank: 0, lost: true, timed_out, stopped: reason, out_of_memory: false }
 }
 
 /// Whether a process that carries the marker still runs.

@@ -66,7 +66,7 @@ fn every_history_keeps_the_laws() {
 
 #[test]
 fn one_seed_has_one_history() {
-    for seed in [3, 40, 77] {
+    for seed in [3, 50, 77] {
         let (first, second) = (run(seed), run(seed));
         assert!(
             first == second,
@@ -84,7 +84,7 @@ fn run(seed: u64) -> Vec<String> {
         NOW.set(1_000_000);
         let mut sim = Sim::new(seed);
         // Now and then a crowd, so that the window fills.
-        let jobs = if seed.is_multiple_of(40) { WINDOW as u64 + 40 } else { 8 + sim.chance.below(24) };
+        let jobs = if seed.is_multiple_of(50) { WINDOW as u64 + 40 } else { 8 + sim.chance.below(24) };
         for _ in 0..STEPS {
             sim.step(jobs).await;
         }
