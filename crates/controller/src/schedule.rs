@@ -56,18 +56,18 @@ fn observe(tx: &mut Tx<'_>, now: domain::Timestamp) -> Result<(World, HashMap<i6
         .into_iter()
         .map(|(priority, count)| Handed { priority, count: usize::try_from(count).unwrap_or(0) })
         .collect();
-    // Far behind the front nothing can change; a few beyond the free places let a job that fits nowhere be passed by.
     let held: usize = handed.iter().map(|handed| handed.count).sum();
-    let queue = tx.queue((WINDOW.saturating_sub(held) + LOOK_PAST) as i64)?;
-    if queue.is_empty() {
-        return Ok((World::default(), HashMap::new()));
-    }
-    let nodes = tx.nodes()?.into_iter().map(|row| {
-        let NodeFacts { node, capacity, .. } = row.facts;
-        let answers = now.0 - row.seen_at.0 < SILENT_MS;
-        // Every node so far is this machine; its agent holds whatever is handed out.
-        Node { name: node, target: "local".into(), capacity, answers, handed: handed.clone(), window: WINDOW }
-    });
+    let nodes: Vec<Node> = tx
+        .nodes()?
+        .into_iter()
+        .map(|row| {
+            let NodeFacts { node, capacity, .. } = row.facts;
+            let answers = now.0 - row.seen_at.0 < SILENT_MS;
+            // Every node so far is this machine; its agent holds whatever is handed out.
+            Node { name: node, target: "local".into(), capacity, answers, handed: handed.clone(), window: WINDOW }
+        })
+        .collect();
+    let queue = front(tx, &nodes, WINDOW.saturating_sub(held) + LOOK_PAST)?;
     let waiting = queue.iter().map(|row| Waiting {
         seq: row.job.seq,
         job: row.job.name.clone(),
@@ -75,8 +75,23 @@ fn observe(tx: &mut Tx<'_>, now: domain::Timestamp) -> Result<(World, HashMap<i6
         priority: row.job.priority,
         needs: row.needs,
     });
-    let world = World { nodes: nodes.collect(), queue: waiting.collect() };
+    let world = World { nodes, queue: waiting.collect() };
     Ok((world, queue.into_iter().map(|row| (row.job.seq, row)).collect()))
+}
+
+/// The front of the queue: far behind it nothing can change. Jobs that fit nowhere do not count, so that however many
+/// of them stand in front, those behind are seen.
+fn front(tx: &mut Tx<'_>, nodes: &[Node], wanted: usize) -> Result<Vec<QueuedJob>, Error> {
+    let mut limit = wanted;
+    loop {
+        let queue = tx.queue(i64::try_from(limit).unwrap_or(i64::MAX))?;
+        let fits = |row: &&QueuedJob| nodes.is_empty() || nodes.iter().any(|node| row.needs.fits_in(&node.capacity));
+        let fitting = queue.iter().filter(fits).count();
+        if queue.len() < limit || fitting >= wanted {
+            return Ok(queue);
+        }
+        limit += (wanted - fitting).max(limit);
+    }
 }
 
 async fn record(cx: &Context, decisions: Vec<Decision>, mut jobs: HashMap<i64, QueuedJob>) -> Result<usize, Error> {

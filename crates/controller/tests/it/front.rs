@@ -1,0 +1,48 @@
+//! The front of the queue.
+
+use controller::{Context, tick};
+use domain::{JobName, Plan, Resources, Timestamp, report::NodeFacts};
+use std::sync::Arc;
+use store::{NewJob, Store};
+
+fn job(name: &str, cpus: u64) -> NewJob {
+    NewJob {
+        workspace: "w".into(),
+        name: JobName::parse(name).unwrap(),
+        body: "{}".into(),
+        plan: Plan { requests: Resources { cpu_milli: cpus * 1000, ..Resources::default() }, ..Plan::default() },
+        kind: "Command",
+        experiment: "e".into(),
+        target: "local".into(),
+        priority: 2,
+        max_retries: 0,
+        registers: false,
+        created_by: "me".into(),
+        at: Timestamp(0),
+    }
+}
+
+#[tokio::test]
+async fn jobs_that_fit_nowhere_do_not_hold_up_those_behind_them() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let facts = NodeFacts {
+        node: "n".into(),
+        boot_id: "b".into(),
+        version: "v".into(),
+        capacity: Resources { cpu_milli: 1000, memory_bytes: 1, gpus: 0 },
+        gpu_models: Vec::new(),
+    };
+    let filled = store.write(move |tx| {
+        tx.see_node(&facts, Timestamp(0))?;
+        (0..700).try_for_each(|n| tx.insert_job(&job(&format!("huge-{n}"), 64)).map(drop))?;
+        tx.insert_job(&job("small", 1))
+    });
+    filled.await.unwrap();
+    let cx = Context { store: store.clone(), drivers: Arc::default(), clock: || Timestamp(1) };
+    assert_eq!(tick(&cx).await.unwrap(), 1);
+    let small = store.read(|tx| tx.job("w", "small")).await.unwrap().unwrap();
+    assert_eq!(small.job.state.name(), "placed");
+    let huge = store.read(|tx| tx.job("w", "huge-0")).await.unwrap().unwrap();
+    assert!(huge.note.contains("more than any node"), "{}", huge.note);
+}
