@@ -9,6 +9,9 @@ use std::{
 };
 use store::{Store, WorkspaceRow, files::Files};
 
+/// An agent that was not heard of for this long does not answer. It writes itself down more often than this.
+const SILENT_MS: i64 = 60_000;
+
 /// How a server is set up.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -40,6 +43,7 @@ pub struct Inner {
     pub(crate) url: String,
     pub(crate) workspaces: Mutex<HashMap<String, Arc<WorkspaceRow>>>,
     pub(crate) nodes: Mutex<HashMap<String, Seen>>,
+    started_at: Timestamp,
 }
 
 /// What is remembered of a node between two writes of it.
@@ -61,6 +65,7 @@ impl std::ops::Deref for App {
 impl App {
     pub(crate) fn new(store: Store, settings: Settings, tokens: crate::auth::Tokens, url: String) -> App {
         let files = Files::under(store.home());
+        let started_at = (settings.clock)();
         App(Arc::new(Inner {
             files,
             settings,
@@ -69,6 +74,7 @@ impl App {
             url,
             workspaces: Mutex::default(),
             nodes: Mutex::default(),
+            started_at,
             store,
         }))
     }
@@ -102,6 +108,13 @@ impl App {
 
     pub(crate) fn forget_workspaces(&self) {
         self.workspaces.lock().expect("nothing panics while it holds the table").clear();
+    }
+
+    /// Whether the agent should have been heard of by now and was not: what runs there may run or not.
+    pub(crate) fn agent_is_silent(&self) -> bool {
+        let nodes = self.nodes.lock().expect("nothing panics while it holds the table");
+        let heard = nodes.values().map(|seen| seen.written_at).fold(self.started_at, Timestamp::max);
+        self.now().0 - heard.0 > SILENT_MS
     }
 
     /// What this machine offers, once its agent has said so.

@@ -47,14 +47,14 @@ pub(crate) async fn list(
         let rest = asked.iter().filter(|(key, _)| *key != "$skipToken").map(|(k, v)| format!("&{k}={}", encode(v)));
         format!("{}{}/jobs?$skipToken={}{}", app.url, scope.path(), last.job.seq, rest.collect::<String>())
     });
-    Ok(Json(views::page(rows.iter().map(|row| views::job(&scope, row, &app.url)).collect(), next)))
+    Ok(Json(views::page(rows.iter().map(|row| views::job(&app, &scope, row)).collect(), next)))
 }
 
 pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
     let (workspace, row) = find(&app, &at).await?;
     let seq = row.job.seq;
     let plan = app.store.read(move |tx| tx.plan(seq)).await?.unwrap_or_default();
-    let mut view = views::job(&scope(&workspace), &row, &app.url);
+    let mut view = views::job(&app, &scope(&workspace), &row);
     for (name, output) in &plan.outputs {
         view["properties"]["outputs"][name]["uri"] = json!(output.uri);
     }
@@ -79,7 +79,7 @@ pub(crate) async fn put(
     match submitted {
         Submitted::Accepted(row) => {
             app.metrics.accepted.inc();
-            Ok((StatusCode::CREATED, Json(views::job(&scope(&workspace), &row, &app.url))))
+            Ok((StatusCode::CREATED, Json(views::job(&app, &scope(&workspace), &row))))
         }
         Submitted::Known(row) => update(&app, &workspace, *row, &properties).await,
         Submitted::Refused(mistakes) => Err(Problem::mistakes(&format!("job `{}`", at.name), &mistakes)),
@@ -204,7 +204,7 @@ async fn update(
     row.archived = archive;
     let (seq, text, now) = (row.job.seq, row.body.clone(), app.now());
     app.store.write(move |tx| tx.put_job_body(seq, &text, archive, now)).await?;
-    Ok((StatusCode::OK, Json(views::job(&scope(workspace), &row, &app.url))))
+    Ok((StatusCode::OK, Json(views::job(app, &scope(workspace), &row))))
 }
 
 /// Jobs are records and stay; deleting one hides it.

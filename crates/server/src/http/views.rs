@@ -1,15 +1,16 @@
 //! Rows as resources.
 
+use crate::app::App;
 use api::arm::{PROVIDER, Scope, system_data};
 use domain::{JobState, Outcome};
 use serde_json::{Map, Value, json};
 use store::{AssetRow, JobRow};
 
 /// A job: the body its client sent, with what the server knows added.
-pub(crate) fn job(scope: &Scope, row: &JobRow, url: &str) -> Value {
+pub(crate) fn job(app: &App, scope: &Scope, row: &JobRow) -> Value {
     let mut properties: Map<String, Value> = serde_json::from_str(&row.body).unwrap_or_default();
     let id = format!("{}/jobs/{}", scope.path(), row.job.name);
-    properties.insert("status".into(), json!(row.job.state.status()));
+    properties.insert("status".into(), json!(status(app, &row.job.state)));
     properties.insert("isArchived".into(), json!(row.archived));
     for key in ["tags", "properties"] {
         if !properties.get(key).is_some_and(Value::is_object) {
@@ -24,7 +25,7 @@ pub(crate) fn job(scope: &Scope, row: &JobRow, url: &str) -> Value {
         *services = json!({});
     }
     services["Studio"] = json!({
-        "jobServiceType": "Studio", "endpoint": format!("{url}{id}"), "port": null, "status": null,
+        "jobServiceType": "Studio", "endpoint": format!("{}{id}", app.url), "port": null, "status": null,
         "errorMessage": null, "properties": null, "nodes": null,
     });
     properties.insert("peregrine".into(), details(row));
@@ -33,6 +34,12 @@ pub(crate) fn job(scope: &Scope, row: &JobRow, url: &str) -> Value {
         "systemData": system_data(row.job.created_at, &row.created_by, row.changed_at),
         "properties": properties,
     })
+}
+
+/// The status word. Work whose agent has fallen silent may come back, or be found to be over.
+fn status(app: &App, state: &JobState) -> &'static str {
+    let at_work = matches!(state, JobState::Preparing { .. } | JobState::Running { .. } | JobState::Finalizing { .. });
+    if at_work && app.agent_is_silent() { "NotResponding" } else { state.status() }
 }
 
 /// What Azure's body has no word for.
