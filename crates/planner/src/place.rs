@@ -183,7 +183,7 @@ mod tests {
             expect![[r#"
             a -> n
             b -> n
-            c -> n"#]],
+            c -> m"#]],
         );
     }
 
