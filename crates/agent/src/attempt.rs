@@ -14,6 +14,7 @@ mod variables;
 use crate::context::Context;
 use domain::{Assignment, Outcome, Timestamp, job::Failure, report::What};
 use logs::Logs;
+pub(crate) use process::AllEnded;
 use serde::{Deserialize, Serialize};
 use std::{io, sync::Arc};
 use tokio::sync::watch;
@@ -117,9 +118,19 @@ async fn go(
             run
         }
     };
-    let ended = tokio::select! {
-        ended = process::run(cx, assignment, &run, &logs, stopped) => ended?,
-        () = collect::keep_synced(cx, assignment) => return Ok(()),
+    let ended = match cx.journal.life(&assignment.attempt).and_then(|life| life.exit) {
+        Some(ended) => ended,
+        None => {
+            let ended = tokio::select! {
+                ended = process::run(cx, assignment, &run, &logs, stopped) => Arc::new(ended?),
+                () = collect::keep_synced(cx, assignment) => return Ok(()),
+            };
+            if let Err(error) = cx.journal.exit(&assignment.attempt, Arc::clone(&ended)) {
+                // It matters only if the keeper is killed before the collection is done.
+                tracing::error!(error = &error as &dyn std::error::Error, "cannot write down an exit code");
+            }
+            ended
+        }
     };
     cx.reporter.say(&assignment.attempt, cx.now(), What::Exited { code: ended.code, signal: ended.signal });
     let collected = collect::collect(cx, assignment, &logs).await;

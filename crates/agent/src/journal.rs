@@ -4,7 +4,7 @@
 //! One file and no file per attempt, because making a file costs more than running a small job. A crash can tear only the
 //! last line, and a torn line is one that was never acted on. Invariant: an outcome, once written, never changes.
 
-use crate::attempt::{OverMark, RunMark};
+use crate::attempt::{AllEnded, OverMark, RunMark};
 use domain::{Assignment, AttemptId};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -24,20 +24,23 @@ const REWRITE_BYTES: u64 = 32 << 20;
 pub(crate) struct Life {
     pub(crate) assignment: Arc<Assignment>,
     pub(crate) run: Option<Arc<RunMark>>,
+    /// How its processes ended; its files may still be on their way.
+    pub(crate) exit: Option<Arc<AllEnded>>,
     pub(crate) over: Option<Arc<OverMark>>,
 }
 
 /// A line of the file: borrowed when written, owned when read.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line<A, R, O> {
+enum Line<A, R, E, O> {
     Accepted(A),
     Running(AttemptId, R),
+    Exited(AttemptId, E),
     Over(AttemptId, O),
     Gone(AttemptId),
 }
 
-type Kept = Line<Arc<Assignment>, Arc<RunMark>, Arc<OverMark>>;
+type Kept = Line<Arc<Assignment>, Arc<RunMark>, Arc<AllEnded>, Arc<OverMark>>;
 
 /// Cheap to clone; all clones write to one file.
 #[derive(Clone)]
@@ -82,6 +85,10 @@ impl Journal {
         self.write(Line::Running(attempt.clone(), run))
     }
 
+    pub(crate) fn exit(&self, attempt: &AttemptId, ended: Arc<AllEnded>) -> io::Result<()> {
+        self.write(Line::Exited(attempt.clone(), ended))
+    }
+
     pub(crate) fn end(&self, attempt: &AttemptId, over: OverMark) -> io::Result<()> {
         self.write(Line::Over(attempt.clone(), Arc::new(over)))
     }
@@ -116,19 +123,21 @@ impl Journal {
     }
 }
 
-fn borrowed(line: &Kept) -> Line<&Assignment, &RunMark, &OverMark> {
+fn borrowed(line: &Kept) -> Line<&Assignment, &RunMark, &AllEnded, &OverMark> {
     match line {
         Line::Accepted(assignment) => Line::Accepted(assignment),
         Line::Running(attempt, run) => Line::Running(attempt.clone(), run),
+        Line::Exited(attempt, ended) => Line::Exited(attempt.clone(), ended),
         Line::Over(attempt, over) => Line::Over(attempt.clone(), over),
         Line::Gone(attempt) => Line::Gone(attempt.clone()),
     }
 }
 
-fn owned(line: Line<Assignment, RunMark, OverMark>) -> Kept {
+fn owned(line: Line<Assignment, RunMark, AllEnded, OverMark>) -> Kept {
     match line {
         Line::Accepted(assignment) => Line::Accepted(Arc::new(assignment)),
         Line::Running(attempt, run) => Line::Running(attempt, Arc::new(run)),
+        Line::Exited(attempt, ended) => Line::Exited(attempt, Arc::new(ended)),
         Line::Over(attempt, over) => Line::Over(attempt, Arc::new(over)),
         Line::Gone(attempt) => Line::Gone(attempt),
     }
@@ -137,9 +146,10 @@ fn owned(line: Line<Assignment, RunMark, OverMark>) -> Kept {
 fn apply(lives: &mut HashMap<AttemptId, Life>, line: Kept) {
     match line {
         Line::Accepted(assignment) => {
-            lives.insert(assignment.attempt.clone(), Life { assignment, run: None, over: None });
+            lives.insert(assignment.attempt.clone(), Life { assignment, run: None, exit: None, over: None });
         }
         Line::Running(attempt, run) => drop(lives.get_mut(&attempt).map(|life| life.run = Some(run))),
+        Line::Exited(attempt, ended) => drop(lives.get_mut(&attempt).map(|life| life.exit = Some(ended))),
         Line::Over(attempt, over) => drop(lives.get_mut(&attempt).map(|life| life.over.get_or_insert(over).clone())),
         Line::Gone(attempt) => drop(lives.remove(&attempt)),
     }
@@ -156,6 +166,7 @@ fn rewrite(path: &Path, lives: &HashMap<AttemptId, Life>) -> io::Result<(fs::Fil
         let lines = [
             Some(Line::Accepted(Arc::clone(&life.assignment))),
             life.run.clone().map(|run| Line::Running(attempt.clone(), run)),
+            life.exit.clone().map(|ended| Line::Exited(attempt.clone(), ended)),
             life.over.clone().map(|over| Line::Over(attempt.clone(), over)),
         ];
         for line in lines.into_iter().flatten() {

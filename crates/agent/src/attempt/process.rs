@@ -27,7 +27,8 @@ pub(crate) struct Process {
 }
 
 /// How an attempt's processes ended: the first that failed, or the last.
-pub(super) struct AllEnded {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct AllEnded {
     pub(super) code: Option<i32>,
     pub(super) signal: Option<i32>,
     rank: u32,
