@@ -42,7 +42,7 @@ pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
 /// One round: how many jobs were placed.
 pub async fn tick(cx: &Context) -> Result<usize, Error> {
     let now = (cx.clock)();
-    let (world, jobs) = cx.store.read(move |tx| observe(tx, now)).await?;
+    let (world, jobs) = cx.store.look(move |tx| observe(tx, now)).await?;
     if jobs.is_empty() {
         return Ok(0);
     }

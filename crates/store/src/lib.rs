@@ -107,6 +107,16 @@ impl Store {
         self.engine.write(work).await
     }
 
+    /// Reads in the writer's turn, where pages are warm: for the loops that look after every change. A reader of its own
+    /// would have to read the pages anew each time, because someone else has written in between.
+    pub async fn look<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, Error> + Send + 'static,
+    {
+        self.engine.write(work).await
+    }
+
     /// Runs `work` on a snapshot; it must only read.
     pub async fn read<T, F>(&self, work: F) -> Result<T, Error>
     where

@@ -98,7 +98,7 @@ async fn offers(app: &App, poll: &Poll) -> Result<PollAnswer, Problem> {
     let compare = due_for_comparison(app, &poll.facts.node, now);
     let (found, lost) = app
         .store
-        .read(move |tx| {
+        .look(move |tx| {
             let mut found = Found::default();
             for attempt in tx.offered("placed")?.into_iter().filter(|attempt| !holds.contains(attempt)) {
                 found.offer.extend(assignment(tx, attempt)?);

@@ -38,8 +38,8 @@ create table jobs (
     version integer not null default 1
 );
 create unique index jobs_by_name on jobs (workspace, name);
-create index jobs_open on jobs (phase, priority desc, seq) where phase <> 'ended';
-create index jobs_listed on jobs (workspace, archived, seq desc);
+create index jobs_by_phase on jobs (phase, priority desc, seq);
+create index jobs_listed on jobs (workspace, seq desc);
 
 create table events (
     id integer primary key autoincrement,
