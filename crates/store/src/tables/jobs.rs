@@ -244,8 +244,11 @@ impl Tx<'_> {
 
     /// How many jobs are in each phase that is not the end.
     pub fn phases(&mut self) -> Result<Vec<(String, i64)>, Error> {
-        let rows = self.fetch("select phase, count(*) from jobs \
-             where phase in ('queued', 'placed', 'preparing', 'running', 'finalizing', 'stopping') group by phase", &[])?;
+        let rows = self.fetch(
+            "select phase, count(*) from jobs \
+             where phase in ('queued', 'placed', 'preparing', 'running', 'finalizing', 'stopping') group by phase",
+            &[],
+        )?;
         rows.into_iter().map(|mut row| Ok((row.text(0)?, row.int(1)?))).collect()
     }
 
