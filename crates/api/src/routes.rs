@@ -10,11 +10,17 @@ use serde_json::{Map, Value, json};
 pub enum Access {
     /// Says nothing about anyone's work: health and the description of the API.
     Open,
-    /// A user's token.
-    User,
+    /// Anyone this server knows; what they see is what they may see.
+    Known,
+    /// Who may look at the workspace.
+    Reader,
+    /// Who may work in the workspace.
+    Contributor,
+    /// Who may change the workspace itself and its secrets.
+    Owner,
     /// The token of an agent.
     Agent,
-    /// A signed link, or a user's token.
+    /// A signed link, or the token of someone with a role in the blob's workspace.
     Signed,
 }
 
@@ -48,7 +54,7 @@ const fn route(
     Route { method, path, id, access, about }
 }
 
-use Access::{Agent, Open, Signed, User};
+use Access::{Agent, Contributor, Known, Open, Owner, Reader, Signed};
 
 /// Every route of the server.
 pub const ROUTES: &[Route] = &[
@@ -56,87 +62,93 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/health", "health_alias", Open, "the same as `/healthz`"),
     route("GET", "/readyz", "ready", Open, "whether the server can take work"),
     route("GET", "/openapi.json", "openapi", Open, "this description"),
-    route("GET", "/metrics", "metrics", User, "counters and gauges in Prometheus text"),
+    route("GET", "/metrics", "metrics", Known, "counters and gauges in Prometheus text"),
     route(
         "GET",
         "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/workspaces",
         "workspaces_all",
-        User,
+        Known,
         "workspaces of a subscription",
     ),
     route(
         "GET",
         "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces",
         "workspaces",
-        User,
+        Known,
         "workspaces of a resource group",
     ),
-    route("GET", ws!(""), "workspace_get", User, "one workspace"),
-    route("PUT", ws!(""), "workspace_put", User, "create or update a workspace"),
-    route("PATCH", ws!(""), "workspace_patch", User, "update a workspace"),
-    route("DELETE", ws!(""), "workspace_delete", User, "delete a workspace that runs nothing"),
-    route("GET", ws!("/jobs"), "jobs", User, "jobs, newest first"),
-    route("GET", ws!("/jobs/{name}"), "job_get", User, "one job"),
-    route("PUT", ws!("/jobs/{name}"), "job_put", User, "submit a job, or change the tags and description of one"),
-    route("DELETE", ws!("/jobs/{name}"), "job_delete", User, "archive a job that has ended"),
-    route("POST", ws!("/jobs/{name}/cancel"), "job_cancel", User, "ask a job to stop"),
-    route("GET", ws!("/jobs/{name}/why"), "job_why", User, "where a job is, and why"),
-    route("GET", ws!("/jobs/{name}/samples"), "job_samples", User, "load of the node while the job ran"),
-    route("GET", ws!("/jobs/{name}/artifacts"), "job_artifacts", User, "logs and captured files of a job"),
+    route("GET", ws!(""), "workspace_get", Reader, "one workspace"),
+    route("PUT", ws!(""), "workspace_put", Owner, "create or update a workspace"),
+    route("PATCH", ws!(""), "workspace_patch", Owner, "update a workspace"),
+    route("DELETE", ws!(""), "workspace_delete", Owner, "delete a workspace that runs nothing"),
+    route("GET", ws!("/jobs"), "jobs", Reader, "jobs, newest first"),
+    route("GET", ws!("/jobs/{name}"), "job_get", Reader, "one job"),
+    route(
+        "PUT",
+        ws!("/jobs/{name}"),
+        "job_put",
+        Contributor,
+        "submit a job, or change the tags and description of one",
+    ),
+    route("DELETE", ws!("/jobs/{name}"), "job_delete", Contributor, "archive a job that has ended"),
+    route("POST", ws!("/jobs/{name}/cancel"), "job_cancel", Contributor, "ask a job to stop"),
+    route("GET", ws!("/jobs/{name}/why"), "job_why", Reader, "where a job is, and why"),
+    route("GET", ws!("/jobs/{name}/samples"), "job_samples", Reader, "load of the node while the job ran"),
+    route("GET", ws!("/jobs/{name}/artifacts"), "job_artifacts", Reader, "logs and captured files of a job"),
     route(
         "GET",
         ws!("/jobs/{name}/artifacts/{*path}"),
         "job_artifact",
-        User,
+        Reader,
         "a piece of a file, from an offset; waits for more when asked",
     ),
-    route("GET", ws!("/computes"), "computes", User, "compute targets"),
-    route("GET", ws!("/computes/{name}"), "compute_get", User, "one compute target"),
-    route("PUT", ws!("/computes/{name}"), "compute_put", User, "create or update a compute target"),
-    route("DELETE", ws!("/computes/{name}"), "compute_delete", User, "remove a compute target"),
-    route("POST", ws!("/computes/{name}/listNodes"), "compute_nodes", User, "nodes of a compute target"),
-    route("GET", ws!("/datastores"), "datastores", User, "datastores"),
-    route("GET", ws!("/datastores/{name}"), "datastore_get", User, "one datastore, without secrets"),
-    route("PUT", ws!("/datastores/{name}"), "datastore_put", User, "create or update a datastore"),
-    route("DELETE", ws!("/datastores/{name}"), "datastore_delete", User, "remove a datastore"),
+    route("GET", ws!("/computes"), "computes", Reader, "compute targets"),
+    route("GET", ws!("/computes/{name}"), "compute_get", Reader, "one compute target"),
+    route("PUT", ws!("/computes/{name}"), "compute_put", Contributor, "create or update a compute target"),
+    route("DELETE", ws!("/computes/{name}"), "compute_delete", Contributor, "remove a compute target"),
+    route("POST", ws!("/computes/{name}/listNodes"), "compute_nodes", Reader, "nodes of a compute target"),
+    route("GET", ws!("/datastores"), "datastores", Reader, "datastores"),
+    route("GET", ws!("/datastores/{name}"), "datastore_get", Reader, "one datastore, without secrets"),
+    route("PUT", ws!("/datastores/{name}"), "datastore_put", Contributor, "create or update a datastore"),
+    route("DELETE", ws!("/datastores/{name}"), "datastore_delete", Contributor, "remove a datastore"),
     route(
         "POST",
         ws!("/datastores/{name}/listSecrets"),
         "datastore_secrets",
-        User,
+        Contributor,
         "a short-lived signed token for the workspace's own stores",
     ),
     route(
         "POST",
         ws!("/codes/{name}/versions/{version}/startPendingUpload"),
         "upload_start",
-        User,
+        Contributor,
         "a container to upload a code snapshot to",
     ),
     route(
         "GET",
         ws!("/{kind}"),
         "assets",
-        User,
+        Reader,
         "names of a kind of asset: codes, data, models, environments, components",
     ),
-    route("GET", ws!("/{kind}/{name}"), "asset_container", User, "one name with its latest and next version"),
+    route("GET", ws!("/{kind}/{name}"), "asset_container", Reader, "one name with its latest and next version"),
     route(
         "GET",
         ws!("/{kind}/{name}/versions"),
         "asset_versions",
-        User,
+        Reader,
         "versions, newest first; by content `hash` for code",
     ),
-    route("GET", ws!("/{kind}/{name}/versions/{version}"), "asset_get", User, "one version"),
+    route("GET", ws!("/{kind}/{name}/versions/{version}"), "asset_get", Reader, "one version"),
     route(
         "PUT",
         ws!("/{kind}/{name}/versions/{version}"),
         "asset_put",
-        User,
+        Contributor,
         "create a version, or change its tags and archive mark",
     ),
-    route("DELETE", ws!("/{kind}/{name}/versions/{version}"), "asset_delete", User, "delete a version"),
+    route("DELETE", ws!("/{kind}/{name}/versions/{version}"), "asset_delete", Contributor, "delete a version"),
     route("PUT", "/blob/{*path}", "blob_put", Signed, "write a blob, or its metadata"),
     route("GET", "/blob/{*path}", "blob_get", Signed, "read a blob or list a container"),
     route("HEAD", "/blob/{*path}", "blob_head", Signed, "whether a blob is there"),
@@ -154,7 +166,9 @@ pub fn openapi(version: &str) -> Value {
             .collect();
         let security = match route.access {
             Access::Open => json!([]),
-            Access::User | Access::Agent => json!([{"bearer": []}]),
+            Access::Known | Access::Reader | Access::Contributor | Access::Owner | Access::Agent => {
+                json!([{"bearer": []}])
+            }
             Access::Signed => json!([{"bearer": []}, {"signature": []}]),
         };
         let operation = json!({

@@ -116,7 +116,7 @@ fn is_long(request: &Request) -> bool {
 }
 
 fn allow(app: &App, request: &mut Request, route: Option<&Route>) -> Result<(), Problem> {
-    let access = route.map_or(Access::User, |route| route.access);
+    let access = route.map_or(Access::Known, |route| route.access);
     let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let caller = match access {
         Access::Open => return Ok(()),
@@ -127,7 +127,7 @@ fn allow(app: &App, request: &mut Request, route: Option<&Route>) -> Result<(), 
     let fits = match (&caller.role, access) {
         (Role::User, _) => access != Access::Agent,
         (Role::Agent, _) => access == Access::Agent,
-        (Role::Job { workspace, job }, Access::User) => {
+        (Role::Job { workspace, job }, Access::Reader) => {
             let own = format!("/workspaces/{workspace}/jobs/{job}");
             let path = request.uri().path();
             request.method() == axum::http::Method::GET && (path.ends_with(&own) || path.contains(&format!("{own}/")))
