@@ -2,12 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may as well stop where it stands")]
 
+mod access;
 mod agents;
 mod artifacts;
 mod assets;
 mod blobs;
 mod computes;
 mod datastores;
+mod identity;
 mod jobs;
 mod meta;
 mod workspaces;
@@ -140,9 +142,12 @@ async fn serve(store: Store, keys: PathBuf, stop: watch::Receiver<bool>, listens
         subscription: "s".into(),
         resource_group: "g".into(),
         workspace: "default".into(),
+        public_url: None,
+        bundle: None,
         instance_types: Vec::new(),
         isolation_required: false,
         max_retries: 1,
+        rate_limit: 0,
         clock: server::clock::now,
     };
     server::serve(listening, store, settings, &keys, stop).await.unwrap();
@@ -172,7 +177,7 @@ fn without_token(request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
 
 /// Paths without a leading `/` stand under the default workspace.
 fn under_workspace(path: &str) -> String {
-    if path.starts_with('/') || path.contains("://") { path.to_owned() } else { format!("{WS}/{path}") }
+    if path.starts_with('/') || path.starts_with("https://") { path.to_owned() } else { format!("{WS}/{path}") }
 }
 
 fn job_body() -> Value {
