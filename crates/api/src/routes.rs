@@ -1,9 +1,7 @@
 //! The route table: every address the server answers, once.
 //!
-//! The server builds its router from this table and a test compares the two; the OpenAPI document is
+//! The server builds its router from this table and a test compares the two; the OpenAPI document ([`crate::openapi`]) is
 //! this table in other words. Paths match in any case where they are words, and exactly where they are names.
-
-use serde_json::{Map, Value, json};
 
 /// Who may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,36 +180,3 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/agent/v1/poll", "agent_poll", Agent, "assignments and stops; waits until there are some"),
     route("POST", "/agent/v1/report", "agent_report", Agent, "what happened to attempts, and readings of the node"),
 ];
-
-/// The OpenAPI document.
-pub fn openapi(version: &str) -> Value {
-    let mut paths: Map<String, Value> = Map::new();
-    for route in ROUTES {
-        let names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-        let parameters: Vec<Value> = names
-            .map(|name| json!({"name": name.trim_start_matches('*'), "in": "path", "required": true, "schema": {"type": "string"}}))
-            .collect();
-        let security = match route.access {
-            Access::Open => json!([]),
-            Access::Known | Access::Reader | Access::Contributor | Access::Owner | Access::Agent => {
-                json!([{"bearer": []}])
-            }
-            Access::Signed => json!([{"bearer": []}, {"signature": []}]),
-        };
-        let operation = json!({
-            "operationId": route.id, "summary": route.about, "parameters": parameters, "security": security,
-            "responses": {"default": {"description": "the resource, or an error envelope"}},
-        });
-        let at = paths.entry(route.path.replace("{*", "{")).or_insert_with(|| json!({}));
-        at[route.method.to_lowercase()] = operation;
-    }
-    json!({
-        "openapi": "3.1.0",
-        "info": {"title": "Peregrine", "version": version},
-        "paths": paths,
-        "components": {"securitySchemes": {
-            "bearer": {"type": "http", "scheme": "bearer"},
-            "signature": {"type": "apiKey", "in": "query", "name": "sig"},
-        }},
-    })
-}
