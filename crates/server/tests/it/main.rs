@@ -12,6 +12,7 @@ mod datastores;
 mod identity;
 mod jobs;
 mod meta;
+mod tls;
 mod workspaces;
 
 use api::{Client, Connection};
@@ -44,6 +45,10 @@ struct Answer {
 
 impl Server {
     async fn start() -> Server {
+        Server::start_with(settings()).await
+    }
+
+    async fn start_with(settings: Settings) -> Server {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let keys = home.path().join("keys");
@@ -53,7 +58,7 @@ impl Server {
         let (serving, in_keys) = (store.clone(), keys.clone());
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-            runtime.block_on(serve(serving, in_keys, stopped, listens));
+            runtime.block_on(serve(serving, in_keys, settings, stopped, listens));
         });
         let url = url.await.unwrap();
         let authority = std::fs::read(keys.join("authority.pem")).unwrap();
@@ -133,11 +138,21 @@ impl Answer {
 }
 
 /// Serves until `stop` turns true or is dropped; tells the address once there is one.
-async fn serve(store: Store, keys: PathBuf, stop: watch::Receiver<bool>, listens: oneshot::Sender<String>) {
+async fn serve(
+    store: Store,
+    keys: PathBuf,
+    settings: Settings,
+    stop: watch::Receiver<bool>,
+    listens: oneshot::Sender<String>,
+) {
     let certificates = Certificates::Own { keys: keys.clone() };
     let listening = server::listen("127.0.0.1:0".parse().unwrap(), false, None, &certificates).await.unwrap();
     listens.send(listening.url.clone()).unwrap();
-    let settings = Settings {
+    server::serve(listening, store, settings, &keys, stop).await.unwrap();
+}
+
+fn settings() -> Settings {
+    Settings {
         version: "0.0.0".into(),
         subscription: "s".into(),
         resource_group: "g".into(),
@@ -149,8 +164,7 @@ async fn serve(store: Store, keys: PathBuf, stop: watch::Receiver<bool>, listens
         max_retries: 1,
         rate_limit: 0,
         clock: server::clock::now,
-    };
-    server::serve(listening, store, settings, &keys, stop).await.unwrap();
+    }
 }
 
 async fn ask(client: &Client, method: Method, path: &str, body: Option<Value>) -> Answer {
