@@ -1,6 +1,6 @@
 //! The table as a JSON Schema, for completion in editors.
 
-use super::{Kind, Noun, Object};
+use super::{Kind, Noun, Object, Unknown, compare::may_be_empty};
 use serde_json::{Value, json};
 
 /// The schema of a noun's file, draft 7. Keys of every `type` are allowed; which go together is checked elsewhere.
@@ -13,7 +13,7 @@ pub fn json_schema(noun: Noun) -> Value {
 
 fn object(object: &Object) -> Value {
     let mut properties = serde_json::Map::new();
-    for key in object.keys_for(None) {
+    for key in object.all_keys() {
         let mut schema = kind(&key.kind);
         schema["description"] = json!(key.doc);
         if !key.default.is_empty() {
@@ -22,8 +22,7 @@ fn object(object: &Object) -> Value {
         properties.entry(key.name).or_insert(schema);
     }
     let required: Vec<_> = object.keys.iter().filter(|key| key.required).map(|key| key.name).collect();
-    let mut schema =
-        json!({ "type": "object", "description": object.doc, "properties": properties, "additionalProperties": false });
+    let mut schema = json!({ "type": "object", "description": object.doc, "properties": properties, "additionalProperties": object.unknown != Unknown::Refused });
     if !required.is_empty() {
         schema["required"] = json!(required);
     }
@@ -34,8 +33,14 @@ fn kind(kind_: &Kind) -> Value {
     match kind_ {
         Kind::Text => json!({ "type": "string" }),
         Kind::Label | Kind::Scalar => json!({ "type": ["string", "number", "boolean"] }),
+        Kind::Int { min: i64::MIN, max: i64::MAX } => json!({ "type": "integer" }),
         Kind::Int { min, max: i64::MAX } => json!({ "type": "integer", "minimum": min }),
         Kind::Int { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::Number => json!({ "type": "number" }),
+        Kind::Any | Kind::Shown => json!({}),
+        Kind::Reference { .. } => {
+            json!({ "type": "string", "pattern": "^(azureml:|file:|/subscriptions/).+|^serverless$" })
+        }
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Words(words) => json!({ "enum": words }),
         Kind::Labels => {
@@ -54,10 +59,8 @@ fn kind(kind_: &Kind) -> Value {
 
 /// A name with nothing after it stands for the defaults, where every key has one.
 fn or_null(schema: Value, kind: &Kind) -> Value {
-    match kind {
-        Kind::Object(object) if object.keys.iter().all(|key| !key.required) => {
-            json!({ "anyOf": [schema, { "type": "null" }] })
-        }
-        _ => schema,
+    match may_be_empty(kind) {
+        true => json!({ "anyOf": [schema, { "type": "null" }] }),
+        false => schema,
     }
 }
