@@ -30,6 +30,46 @@ const REFUSED_HERE: &[(&str, &str, &str)] = &[
         "is a placeholder",
         "name, account and container are still to be filled in",
     ),
+    (
+        "cli/endpoints/online/managed/binary-payloads/binary-payloads-deployment.yml",
+        "is a placeholder",
+        "the endpoint's name is still to be filled in, in the file or with `--set endpoint_name=...`",
+    ),
+    (
+        "cli/endpoints/online/managed/inference-schema/deployment-numpy.yml",
+        "is a placeholder",
+        "the endpoint's name is still to be filled in, in the file or with `--set endpoint_name=...`",
+    ),
+    (
+        "cli/endpoints/online/managed/inference-schema/deployment-pandas.yml",
+        "is a placeholder",
+        "the endpoint's name is still to be filled in, in the file or with `--set endpoint_name=...`",
+    ),
+    (
+        "cli/endpoints/online/managed/inference-schema/deployment-standard.yml",
+        "is a placeholder",
+        "the endpoint's name is still to be filled in, in the file or with `--set endpoint_name=...`",
+    ),
+    (
+        "cli/endpoints/online/managed/openapi/deployment.yml",
+        "is a placeholder",
+        "the endpoint's name is still to be filled in, in the file or with `--set endpoint_name=...`",
+    ),
+    (
+        "cli/jobs/spark/attached-spark-standalone-default-identity.yml",
+        "is a placeholder",
+        "the Spark pool's name is still to be filled in",
+    ),
+    (
+        "cli/jobs/spark/attached-spark-standalone-managed-identity.yml",
+        "is a placeholder",
+        "the Spark pool's name is still to be filled in",
+    ),
+    (
+        "cli/jobs/spark/attached-spark-standalone-user-identity.yml",
+        "is a placeholder",
+        "the Spark pool's name is still to be filled in",
+    ),
 ];
 
 /// Files the SDK's loader refuses and we accept, and why that is right.

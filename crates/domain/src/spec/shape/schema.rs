@@ -1,7 +1,7 @@
 //! The table as a JSON Schema, for completion in editors.
 
-use super::{Kind, Noun, Object, Unknown, compare::may_be_empty};
-use serde_json::{Value, json};
+use super::{Kind, Noun, Object, Unknown, Variant, compare::may_be_empty};
+use serde_json::{Map, Value, json};
 
 /// The schema of a noun's file, draft 7. Keys of every `type` are allowed; which go together is checked elsewhere.
 pub fn json_schema(noun: Noun) -> Value {
@@ -12,21 +12,56 @@ pub fn json_schema(noun: Noun) -> Value {
 }
 
 fn object(object: &Object) -> Value {
-    let mut properties = serde_json::Map::new();
+    let required: Vec<_> = object.keys.iter().filter(|key| key.required).map(|key| key.name).collect();
+    let open = object.unknown != Unknown::Refused;
+    let mut schema = json!({
+        "type": "object", "description": object.doc, "properties": properties(object), "additionalProperties": open
+    });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    let rules: Vec<Value> = object.variants.iter().filter_map(|variant| rule(object, variant)).collect();
+    if !rules.is_empty() {
+        schema["allOf"] = json!(rules);
+    }
+    schema
+}
+
+/// Every key of every variant; one that means several things may be any of them.
+fn properties(object: &Object) -> Map<String, Value> {
+    let mut properties = Map::new();
     for key in object.all_keys() {
         let mut schema = kind(&key.kind);
         schema["description"] = json!(key.doc);
         if !key.default.is_empty() {
             schema["default"] = json!(key.default);
         }
-        properties.entry(key.name).or_insert(schema);
+        let Some(known) = properties.get_mut(key.name) else {
+            properties.insert(key.name.to_owned(), schema);
+            continue;
+        };
+        // A key's own description tells one meaning from a list of several.
+        match known.get("description").is_some() {
+            true if *known == schema => {}
+            true => *known = json!({ "anyOf": [known.take(), schema] }),
+            false => known["anyOf"].as_array_mut().expect("several meanings are a list").push(schema),
+        }
     }
-    let required: Vec<_> = object.keys.iter().filter(|key| key.required).map(|key| key.name).collect();
-    let mut schema = json!({ "type": "object", "description": object.doc, "properties": properties, "additionalProperties": object.unknown != Unknown::Refused });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
+    properties
+}
+
+/// What a variant needs beside the rest.
+fn rule(object: &Object, variant: &Variant) -> Option<Value> {
+    let required: Vec<_> = variant.keys.iter().filter(|key| key.required).map(|key| key.name).collect();
+    if required.is_empty() {
+        return None;
     }
-    schema
+    let named = json!({ "properties": { "type": { "const": variant.word } }, "required": ["type"] });
+    let condition = match object.otherwise == Some(variant.word) {
+        true => json!({ "anyOf": [named, { "not": { "required": ["type"] } }] }),
+        false => named,
+    };
+    Some(json!({ "if": condition, "then": { "required": required } }))
 }
 
 fn kind(kind_: &Kind) -> Value {
