@@ -24,6 +24,14 @@ const WORDS: &[&str] = &[
     "listNodes",
     "listSecrets",
     "startPendingUpload",
+    "locations",
+    "vmSizes",
+    "usages",
+    "operations",
+    "operationResults",
+    "start",
+    "stop",
+    "restart",
 ];
 
 /// The same address with its words spelled as the table spells them; names are left alone.

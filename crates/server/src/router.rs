@@ -41,7 +41,7 @@ pub(crate) fn router(app: App) -> Router {
 }
 
 fn handler(route: &Route) -> MethodRouter<App> {
-    use http::{agents, artifacts, assets, blobs, computes, datastores, identity, jobs, meta, principals, workspaces};
+    use http::{agents, artifacts, assets, blobs, computes, datastores, identity, jobs, meta, operations, principals, workspaces};
     match route.id {
         "health" | "health_alias" => get(meta::health),
         "ready" => get(meta::ready),
@@ -80,6 +80,12 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "compute_put" => put(computes::put),
         "compute_delete" => delete(computes::delete),
         "compute_nodes" => post(computes::nodes),
+        "compute_patch" => patch(computes::patch),
+        "compute_start" | "compute_stop" | "compute_restart" => post(computes::power),
+        "vm_sizes" => get(computes::offers::vm_sizes),
+        "usages" | "workspace_usages" => get(computes::offers::usages),
+        "operation" => get(operations::show),
+        "operation_result" => get(operations::result),
         "datastores" => get(datastores::list),
         "datastore_get" => get(datastores::show),
         "datastore_put" => put(datastores::put),
