@@ -6,6 +6,7 @@ pub(crate) mod assets;
 pub(crate) mod blobs;
 pub(crate) mod computes;
 pub(crate) mod datastores;
+pub(crate) mod history;
 pub(crate) mod jobs;
 pub(crate) mod meta;
 pub(crate) mod views;
@@ -31,6 +32,10 @@ pub(crate) struct At {
     pub(crate) version: String,
     #[serde(default)]
     pub(crate) path: String,
+    #[serde(default)]
+    pub(crate) experiment: String,
+    #[serde(default)]
+    pub(crate) node: String,
 }
 
 /// Query parameters, however spelled.

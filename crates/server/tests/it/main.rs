@@ -8,6 +8,7 @@ mod assets;
 mod blobs;
 mod computes;
 mod datastores;
+mod history;
 mod jobs;
 mod meta;
 mod workspaces;
