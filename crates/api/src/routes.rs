@@ -35,13 +35,27 @@ pub struct Route {
 
 macro_rules! location {
     ($rest:literal) => {
-        concat!("/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/locations/{location}/", $rest)
+        concat!(
+            "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/locations/{location}/",
+            $rest
+        )
     };
 }
 
 macro_rules! ws {
     ($rest:literal) => {
         concat!(
+            "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}",
+            $rest
+        )
+    };
+}
+
+/// The same under one of the services that answer beside the resources.
+macro_rules! beside {
+    ($service:literal, $rest:literal) => {
+        concat!(
+            $service,
             "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}",
             $rest
         )
@@ -123,6 +137,7 @@ pub const ROUTES: &[Route] = &[
     ),
     route("DELETE", ws!("/jobs/{name}"), "job_delete", Contributor, "archive a job that has ended"),
     route("POST", ws!("/jobs/{name}/cancel"), "job_cancel", Contributor, "ask a job to stop"),
+    route("GET", ws!("/jobs/{name}/cancel"), "job_canceled", Reader, "whether a job that was asked to stop has gone"),
     route("GET", ws!("/jobs/{name}/why"), "job_why", Reader, "where a job is, and why"),
     route("GET", ws!("/jobs/{name}/samples"), "job_samples", Reader, "load of the node while the job ran"),
     route("GET", ws!("/jobs/{name}/artifacts"), "job_artifacts", Reader, "logs and captured files of a job"),
@@ -132,6 +147,65 @@ pub const ROUTES: &[Route] = &[
         "job_artifact",
         Reader,
         "a piece of a file, from an offset; waits for more when asked",
+    ),
+    route("GET", beside!("/history/v1.0", "/runs/{name}"), "run_get", Reader, "a job as a run"),
+    route(
+        "GET",
+        beside!("/history/v1.0", "/runs/{name}/details"),
+        "run_details",
+        Reader,
+        "status, error and logs of a run; the links to its logs need no token",
+    ),
+    route("GET", beside!("/history/v1.0", "/runs/{name}/children"), "run_children", Reader, "runs that a run started"),
+    route(
+        "GET",
+        beside!("/history/v1.0", "/runs/{name}/serviceinstances/{node}"),
+        "run_services",
+        Reader,
+        "services that run on a node of a run",
+    ),
+    route("GET", beside!("/history/v1.0", "/runs/{name}/logs/{*path}"), "run_log", Signed, "a log, by its signed link"),
+    route(
+        "POST",
+        beside!("/history/v1.0", "/rundata"),
+        "run_data",
+        Reader,
+        "the run that the body names, with ids of its outputs",
+    ),
+    route(
+        "GET",
+        beside!("/history/v1.0", "/experiments/{experiment}/runs/{name}"),
+        "experiment_run_get",
+        Reader,
+        "a run of an experiment",
+    ),
+    route(
+        "PATCH",
+        beside!("/history/v1.0", "/experiments/{experiment}/runs/{name}"),
+        "experiment_run_patch",
+        Contributor,
+        "add tags and properties, change the name and description, hide or show",
+    ),
+    route(
+        "GET",
+        beside!("/history/v1.0", "/experiments/{experiment}/runs/{name}/details"),
+        "experiment_run_details",
+        Reader,
+        "status, error and logs of a run of an experiment",
+    ),
+    route(
+        "POST",
+        beside!("/data/v1.0", "/dataversion/batchGetResolvedUris"),
+        "data_resolve",
+        Reader,
+        "where ids of data and of runs' outputs lead",
+    ),
+    route(
+        "POST",
+        beside!("/modelregistry/v1.0", "/models/batchGetResolvedUris"),
+        "models_resolve",
+        Reader,
+        "where ids of models and of runs' model outputs lead",
     ),
     route("GET", ws!("/computes"), "computes", Reader, "compute targets"),
     route("GET", ws!("/computes/{name}"), "compute_get", Reader, "one compute target"),

@@ -7,12 +7,13 @@ pub(crate) mod blobs;
 pub(crate) mod change;
 pub(crate) mod computes;
 pub(crate) mod datastores;
+pub(crate) mod history;
 pub(crate) mod identity;
 pub(crate) mod jobs;
 pub(crate) mod meta;
-pub(crate) mod principals;
 pub(crate) mod operations;
 pub(crate) mod paging;
+pub(crate) mod principals;
 pub(crate) mod views;
 pub(crate) mod workspaces;
 
@@ -47,6 +48,10 @@ pub(crate) struct At {
     /// An operation.
     #[serde(default)]
     pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) experiment: String,
+    #[serde(default)]
+    pub(crate) node: String,
 }
 
 /// Query parameters, however spelled.

@@ -41,7 +41,10 @@ pub(crate) fn router(app: App) -> Router {
 }
 
 fn handler(route: &Route) -> MethodRouter<App> {
-    use http::{agents, artifacts, assets, blobs, computes, datastores, identity, jobs, meta, operations, principals, workspaces};
+    use http::{
+        agents, artifacts, assets, blobs, computes, datastores, history, identity, jobs, meta, operations, principals,
+        workspaces,
+    };
     match route.id {
         "health" | "health_alias" => get(meta::health),
         "ready" => get(meta::ready),
@@ -71,10 +74,20 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "job_put" => put(jobs::put),
         "job_delete" => delete(jobs::delete),
         "job_cancel" => post(jobs::cancel),
+        "job_canceled" => get(jobs::canceled),
         "job_why" => get(jobs::why),
         "job_samples" => get(jobs::samples),
         "job_artifacts" => get(artifacts::list),
         "job_artifact" => get(artifacts::read),
+        "run_get" | "experiment_run_get" => get(history::show),
+        "run_details" | "experiment_run_details" => get(history::details),
+        "run_children" => get(history::children),
+        "run_services" => get(history::services),
+        "run_log" => get(history::log),
+        "run_data" => post(history::data),
+        "experiment_run_patch" => patch(history::patch),
+        "data_resolve" => post(history::resolve_data),
+        "models_resolve" => post(history::resolve_models),
         "computes" => get(computes::list),
         "compute_get" => get(computes::show),
         "compute_put" => put(computes::put),

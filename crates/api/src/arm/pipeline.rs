@@ -94,10 +94,7 @@ const PICKED: &[(&str, &[&str])] = &[
             "identity",
         ],
     ),
-    (
-        "spark",
-        &["resources", "py_files", "jars", "files", "archives", "identity", "conf", "args", "entry"],
-    ),
+    ("spark", &["resources", "py_files", "jars", "files", "archives", "identity", "conf", "args", "entry"]),
 ];
 
 /// The few values that nodes spell in their own way.
@@ -111,9 +108,7 @@ fn finish(out: &mut Map<String, Value>, kind: &str) {
     swap(out, "environment_variables", &|value| {
         entries(value).filter_map(|(name, text)| Some((name.clone(), json!(python(text)?)))).collect()
     });
-    swap(out, "services", &|value| {
-        entries(value).map(|(name, service)| (name.clone(), service_of(service))).collect()
-    });
+    swap(out, "services", &|value| entries(value).map(|(name, service)| (name.clone(), service_of(service))).collect());
     if kind != "parallel" {
         swap(out, "distribution", &distribution);
     }

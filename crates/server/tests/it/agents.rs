@@ -106,7 +106,7 @@ async fn a_stop_that_never_had_to_reach_the_node_is_done() {
     let server = Server::start().await;
     server.submit("never").await;
     server.place("never").await;
-    server.post("jobs/never/cancel", json!({})).await.expect(200);
+    server.post("jobs/never/cancel", json!({})).await.expect(202);
     poll_until(&server, "boot", "never", "Canceled").await;
 }
 

@@ -9,6 +9,7 @@ mod assets;
 mod blobs;
 mod computes;
 mod datastores;
+mod history;
 mod identity;
 mod jobs;
 mod meta;

@@ -33,8 +33,7 @@ async fn a_renewed_certificate_is_served_without_a_restart_and_a_broken_one_is_n
     let (_stop, stopped) = watch::channel(false);
     let serving = server::serve(listening, store, settings(), &keys, stopped);
     let reach = async |authority: &[u8]| {
-        let connection =
-            Connection { url: url.clone(), token: token.clone(), authority: Some(authority.to_vec()) };
+        let connection = Connection { url: url.clone(), token: token.clone(), authority: Some(authority.to_vec()) };
         Client::new(connection).unwrap().get::<serde_json::Value>(WS).await.is_ok()
     };
     let story = async {
@@ -84,7 +83,8 @@ async fn a_thousand_clients_at_once_are_all_answered() {
         let client = server.user.clone();
         asking.spawn(async move {
             let path = if n % 2 == 0 { format!("{WS}/jobs/one") } else { format!("{WS}/data/d{n}/versions/1") };
-            let body = (n % 2 == 1).then(|| json!({"properties": {"dataUri": "azureml://datastores/x/paths/y", "dataType": "uri_file"}}));
+            let body = (n % 2 == 1)
+                .then(|| json!({"properties": {"dataUri": "azureml://datastores/x/paths/y", "dataType": "uri_file"}}));
             let method = if n % 2 == 0 { Method::GET } else { Method::PUT };
             ask(&client, method, &path, body).await.status
         });

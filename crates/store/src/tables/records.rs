@@ -54,8 +54,7 @@ impl RecordKey {
 
 impl Tx<'_> {
     pub fn record(&mut self, key: &RecordKey) -> Result<Option<RecordRow>, Error> {
-        let sql =
-            format!("select {ROW} from records where workspace = ?1 and kind = ?2 and parent = ?3 and name = ?4");
+        let sql = format!("select {ROW} from records where workspace = ?1 and kind = ?2 and parent = ?3 and name = ?4");
         self.fetch_one(&sql, &key.values())?.map(row_of).transpose()
     }
 
