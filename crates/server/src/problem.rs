@@ -77,6 +77,7 @@ impl From<store::Error> for Problem {
                 "DiskFull",
                 "the server's disk is full and nothing was changed; free some space and try again",
             ),
+            E::Refused(message) => return Problem::bad(message.clone()),
             E::Closed => (StatusCode::SERVICE_UNAVAILABLE, "ShuttingDown", "the server is shutting down"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "the server could not do this; its log says why"),
         };

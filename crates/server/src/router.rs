@@ -8,7 +8,7 @@ use crate::{
     metrics::Request as Counted,
     problem::Problem,
 };
-use api::routes::{Access, ROUTES, Route};
+use api::routes::{self, Access, Route};
 use axum::{
     Router,
     extract::{MatchedPath, Request, State},
@@ -18,7 +18,10 @@ use axum::{
     routing::{MethodRouter, delete, get, head, patch, post, put},
 };
 use domain::{Role, access::EVERYWHERE};
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::LazyLock,
+};
 use store::Act;
 use tokio::time::Instant;
 
@@ -27,7 +30,7 @@ const BODY_BYTES: usize = 8 << 20;
 
 pub(crate) fn router(app: App) -> Router {
     let mut by_path: BTreeMap<&str, MethodRouter<App>> = BTreeMap::new();
-    for route in ROUTES {
+    for route in routes::all() {
         let at = by_path.remove(route.path).unwrap_or_default();
         by_path.insert(route.path, at.merge(handler(route)));
     }
@@ -38,6 +41,13 @@ pub(crate) fn router(app: App) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), guard))
         .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES))
         .with_state(app)
+}
+
+/// The routes by path and method.
+fn table() -> &'static HashMap<(&'static str, &'static str), &'static Route> {
+    static TABLE: LazyLock<HashMap<(&'static str, &'static str), &'static Route>> =
+        LazyLock::new(|| routes::all().map(|route| ((route.path, route.method), route)).collect());
+    &TABLE
 }
 
 fn handler(route: &Route) -> MethodRouter<App> {
@@ -116,6 +126,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "blob_head" => head(blobs::head),
         "agent_poll" => post(agents::poll),
         "agent_report" => post(agents::report),
+        id if id.starts_with("mlflow_") => http::mlflow::handler(id),
         other => unreachable!("route `{other}` has no handler"),
     }
 }
@@ -124,11 +135,15 @@ fn handler(route: &Route) -> MethodRouter<App> {
 async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let matched = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().as_str();
-    let route = ROUTES.iter().find(|route| Some(route.path) == matched.as_deref() && route.method == method);
+    let route = matched.as_deref().and_then(|path| table().get(&(path, method)).copied());
     let id = route.map_or("none", |route| route.id);
     let started = Instant::now();
     let long = is_long(&request);
-    let place = route.map_or_else(String::new, |route| place_of(route.path, request.uri().path()));
+    let place = route.map_or_else(String::new, |route| match place_of(route.path, request.uri().path()) {
+        // Without a workspace in its address, MLflow's API is that of the default one.
+        place if place == EVERYWHERE && route.id.starts_with("mlflow_") => app.settings.workspace.clone(),
+        place => place,
+    });
     let mut act = Act {
         at: app.now(),
         caller: String::new(),
@@ -289,12 +304,12 @@ mod tests {
 
     #[test]
     fn every_route_of_the_table_has_a_handler() {
-        ROUTES.iter().for_each(|route| drop(handler(route)));
+        routes::all().for_each(|route| drop(handler(route)));
     }
 
     #[test]
     fn only_what_is_asked_before_one_has_a_token_is_open() {
-        let open: Vec<&str> = ROUTES.iter().filter(|r| r.access == Access::Open).map(|r| r.id).collect();
+        let open: Vec<&str> = routes::all().filter(|r| r.access == Access::Open).map(|r| r.id).collect();
         let before = ["cloud_metadata", "discovery", "openid", "openid_v2", "token", "machine_token"];
         assert_eq!(open, [["health", "health_alias", "ready", "openapi"].as_slice(), &before].concat());
     }

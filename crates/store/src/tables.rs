@@ -3,12 +3,15 @@
 mod assets;
 mod audit;
 mod events;
+mod experiments;
 mod jobs;
 mod nodes;
 mod operations;
 mod places;
+mod points;
 mod principals;
 mod records;
+mod runs;
 
 pub use assets::{AssetKey, AssetRow};
 pub(crate) use audit::act_under_way;
@@ -20,3 +23,6 @@ pub use operations::OperationRow;
 pub use places::{ComputeRow, DatastoreRow, WorkspaceRow};
 pub use principals::PrincipalRow;
 pub use records::{RecordFilter, RecordKey, RecordRow};
+pub use experiments::{DEFAULT_EXPERIMENT, ExperimentRow};
+pub use points::Latest;
+pub use runs::{NewRun, RunRow, Texts};

@@ -32,7 +32,11 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem>
 
 /// A refusal in the words its route's clients read.
 pub(crate) fn in_dialect(route: &str, problem: Problem) -> Response {
-    if route.starts_with("blob_") { super::blobs::dialect(problem) } else { problem.into_response() }
+    match route {
+        _ if route.starts_with("blob_") => super::blobs::dialect(problem),
+        _ if route.starts_with("mlflow_") => super::mlflow::Fault::from(problem).into_response(),
+        _ => problem.into_response(),
+    }
 }
 
 pub(crate) async fn nothing_here(uri: Uri) -> Problem {

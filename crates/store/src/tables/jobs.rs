@@ -103,6 +103,7 @@ impl Tx<'_> {
             ],
         )?;
         let seq = self.on.last_insert_rowid();
+        self.insert_job_run(seq, new)?;
         self.add_event(seq, new.at, "accepted", &format!("accepted for compute target `{}`", new.target))?;
         self.ring(Bell::Queue);
         self.ring(Bell::Jobs);
@@ -161,6 +162,12 @@ impl Tx<'_> {
     pub fn job(&mut self, workspace: &str, name: &str) -> Result<Option<JobRow>, Error> {
         let sql = format!("select {ROW} from jobs where workspace = ?1 and name = ?2");
         self.fetch_one(&sql, &[workspace.into(), name.into()])?.map(row_of).transpose()
+    }
+
+    /// Jobs by their place in the table, in no order.
+    pub fn jobs_by_seq(&mut self, seqs: &[i64]) -> Result<Vec<JobRow>, Error> {
+        let sql = format!("select {ROW} from jobs where seq in ({})", super::points::integers(seqs));
+        self.fetch(&sql, &[])?.into_iter().map(row_of).collect()
     }
 
     pub fn job_by_seq(&mut self, seq: i64) -> Result<Option<Job>, Error> {

@@ -1,0 +1,80 @@
+//! MLflow's calls: method, path and who may, once; each is served under every prefix.
+//!
+//! Plain clients use the server's own address, which stands for its default workspace, or the address of a workspace.
+//! Azure's plugin uses a prefix of its own, where artifacts are named in its way.
+
+use crate::routes::{Access, Route};
+use Access::{Contributor, Reader};
+use std::sync::LazyLock;
+
+/// One call.
+pub struct Call {
+    pub method: &'static str,
+    pub path: &'static str,
+    /// Begins with `mlflow_`.
+    pub id: &'static str,
+    pub access: Access,
+    pub about: &'static str,
+}
+
+/// Where the calls stand.
+pub const PREFIXES: [&str; 3] = ["", beside!("/mlflow/v1.0", ""), beside!("/mlflow/v2.0", "")];
+
+macro_rules! calls {
+    ($($method:literal $path:literal $id:literal $access:ident $about:literal;)*) => {
+        &[$(Call { method: $method, path: $path, id: concat!("mlflow_", $id), access: $access, about: $about }),*]
+    };
+}
+
+/// Every call.
+pub const CALLS: &[Call] = calls! {
+    "POST" "/api/2.0/mlflow/experiments/create" "experiment_create" Contributor "make an experiment";
+    "GET" "/api/2.0/mlflow/experiments/get" "experiment_get" Reader "one experiment";
+    "GET" "/api/2.0/mlflow/experiments/get-by-name" "experiment_by_name" Reader "one experiment by its name";
+    "POST" "/api/2.0/mlflow/experiments/search" "experiment_search" Reader "experiments by filter";
+    "GET" "/api/2.0/mlflow/experiments/search" "experiment_search_get" Reader "experiments by filter";
+    "POST" "/api/2.0/mlflow/experiments/update" "experiment_update" Contributor "rename an experiment";
+    "POST" "/api/2.0/mlflow/experiments/delete" "experiment_delete" Contributor "put an experiment and its runs away";
+    "POST" "/api/2.0/mlflow/experiments/restore" "experiment_restore" Contributor "bring an experiment back";
+    "POST" "/api/2.0/mlflow/experiments/set-experiment-tag" "experiment_set_tag" Contributor "tag an experiment";
+    "POST" "/api/2.0/mlflow/experiments/delete-experiment-tag" "experiment_delete_tag" Contributor "untag an experiment";
+    "POST" "/api/2.0/mlflow/runs/create" "run_create" Contributor "begin a run";
+    "GET" "/api/2.0/mlflow/runs/get" "run_get" Reader "one run";
+    "POST" "/api/2.0/mlflow/runs/update" "run_update" Contributor "change a run's status or name";
+    "POST" "/api/2.0/mlflow/runs/delete" "run_delete" Contributor "put a run away";
+    "POST" "/api/2.0/mlflow/runs/restore" "run_restore" Contributor "bring a run back";
+    "POST" "/api/2.0/mlflow/runs/search" "run_search" Reader "runs by filter, in an order, by pages";
+    "POST" "/api/2.0/mlflow/runs/log-metric" "log_metric" Contributor "one point";
+    "POST" "/api/2.0/mlflow/runs/log-parameter" "log_param" Contributor "one parameter";
+    "POST" "/api/2.0/mlflow/runs/set-tag" "set_tag" Contributor "one tag";
+    "POST" "/api/2.0/mlflow/runs/delete-tag" "delete_tag" Contributor "take a tag away";
+    "POST" "/api/2.0/mlflow/runs/log-batch" "log_batch" Contributor "points, parameters and tags together";
+    "POST" "/api/2.0/mlflow/runs/log-inputs" "log_inputs" Contributor "datasets a run has read";
+    "POST" "/api/2.0/mlflow/runs/log-model" "log_model" Contributor "note a model among a run's artifacts";
+    "POST" "/api/2.0/mlflow/runs/outputs" "log_outputs" Contributor "models a run has made";
+    "GET" "/api/2.0/mlflow/metrics/get-history" "history" Reader "every point of a metric, by pages";
+    "GET" "/api/2.0/mlflow/metrics/get-history-bulk-interval" "history_bulk" Reader "points of a metric of several runs, thinned for charts";
+    "GET" "/api/2.0/mlflow/artifacts/list" "artifact_list" Reader "files of a run";
+    "PUT" "/api/2.0/mlflow-artifacts/artifacts/{*path}" "artifact_put" Contributor "write a file of a run";
+    "GET" "/api/2.0/mlflow-artifacts/artifacts/{*path}" "artifact_get" Reader "read a file of a run";
+    "DELETE" "/api/2.0/mlflow-artifacts/artifacts/{*path}" "artifact_delete" Contributor "remove a file of a run";
+    "GET" "/api/2.0/mlflow-artifacts/artifacts" "artifact_folder" Reader "files under a path";
+};
+
+/// The calls under every prefix, as routes.
+pub(crate) fn routes() -> &'static [Route] {
+    static ALL: LazyLock<Vec<Route>> = LazyLock::new(|| {
+        let under = |prefix: &'static str| {
+            CALLS.iter().map(move |call| Route {
+                method: call.method,
+                // Made once and kept for the process's life, like the rest of the table.
+                path: Box::leak(format!("{prefix}{}", call.path).into_boxed_str()),
+                id: call.id,
+                access: call.access,
+                about: call.about,
+            })
+        };
+        PREFIXES.into_iter().flat_map(under).collect()
+    });
+    &ALL
+}
