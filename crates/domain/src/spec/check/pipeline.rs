@@ -20,6 +20,16 @@ pub(super) fn pipeline(found: &mut Found, pipeline: &Value) {
         let key = format!("jobs.{}", clip(name));
         step_name(found, &key, name);
         work(found, &key, step);
+        for (output, value) in map(&step["outputs"]) {
+            if value.as_str().is_some_and(|text| expression::inner(text).is_empty()) {
+                let key = format!("{key}.outputs.{}", clip(output));
+                found.say(
+                    key,
+                    "text here binds an output of the pipeline",
+                    "write `${{parent.outputs.name}}`, or a map",
+                );
+            }
+        }
         let mut before = Vec::new();
         for bound in bindings(step) {
             before.extend(binding(found, pipeline, &format!("{key}.{}", bound.key), &bound.target));

@@ -38,12 +38,14 @@ impl Compare {
                 return (Map::new(), false);
             }
         };
-        let word = node.get("type").and_then(Node::scalar_text).map(str::to_lowercase);
+        let marked =
+            || object.marks.iter().find(|(key, _)| node.get(key).is_some()).map(|(_, word)| (*word).to_owned());
+        let word = node.get("type").and_then(Node::scalar_text).map(str::to_lowercase).or_else(marked);
         let mut map = Map::new();
         for (key, value) in entries {
             let path = join(path, &key.text);
             match object.keys_for(word.as_deref()).find(|known| known.name == key.text) {
-                None if is_kept(&key.text, object) => {
+                None if is_kept(&key.text, object, node) => {
                     map.insert(key.text.clone(), value.to_json());
                 }
                 None => self.unknown(key, object, word.as_deref(), path),
@@ -303,13 +305,14 @@ pub(super) fn may_be_empty(kind: &Kind) -> bool {
 }
 
 /// Whether a key that the table does not have is kept.
-fn is_kept(key: &str, object: &Object) -> bool {
+fn is_kept(key: &str, object: &Object, node: &Node) -> bool {
     match object.unknown {
         Unknown::Refused => false,
         Unknown::Kept => true,
-        Unknown::KeptIfNew => {
+        Unknown::KeptBeside(others) => {
             let known = || object.all_keys().map(|k| k.name);
-            known().all(|name| name != key) && nearest(key, known()).is_none()
+            let beside = others.is_empty() || others.iter().any(|other| node.get(other).is_some());
+            beside && known().all(|name| name != key) && nearest(key, known()).is_none()
         }
     }
 }

@@ -8,9 +8,8 @@ use super::{
     pipeline,
 };
 
-const NAME: Key = key("name", Kind::Text, "The deployment's name.").required();
-const ENDPOINT: Key =
-    key("endpoint_name", Kind::Text, "Its endpoint; `--endpoint-name` or `--set` gives it too.").required();
+const NAME: Key = key("name", Kind::Text, "The deployment's name.");
+const ENDPOINT: Key = key("endpoint_name", Kind::Text, "Its endpoint; `--endpoint-name` or `--set` gives it too.");
 const PROPERTIES: Key = key("properties", Kind::Labels, "Settings kept with it; cannot be changed later.");
 const MODEL: Key = key("model", MODELS, "A registered model, or one that is registered with the deployment.");
 const MODELS: Kind =
@@ -23,8 +22,8 @@ pub(super) static ONLINE_DEPLOYMENT: Object = Object {
     doc: "Replicas that answer an online endpoint's requests.",
     keys: &[
         SCHEMA,
-        NAME,
-        ENDPOINT,
+        NAME.required(),
+        ENDPOINT.required(),
         key("type", Kind::Words(&["managed", "kubernetes"]), "Where it runs.").or("managed"),
         DESCRIPTION,
         TAGS,
@@ -203,8 +202,6 @@ pub(super) static BATCH_DEPLOYMENT: Object = Object {
     doc: "What a batch endpoint does with the data it is given.",
     keys: &[
         SCHEMA,
-        NAME,
-        ENDPOINT,
         key("type", Kind::Words(&["model", "pipeline"]), "Whether a model or a pipeline does the work."),
         DESCRIPTION,
         TAGS,
@@ -218,6 +215,8 @@ pub(super) static BATCH_DEPLOYMENT: Object = Object {
             word: "model",
             doc: "A model scores the data.",
             keys: &[
+                NAME.required(),
+                ENDPOINT.required(),
                 MODEL,
                 SCRIPT,
                 SOFTWARE,
@@ -232,6 +231,8 @@ pub(super) static BATCH_DEPLOYMENT: Object = Object {
             word: "pipeline",
             doc: "A pipeline is run with the data.",
             keys: &[
+                NAME,
+                ENDPOINT,
                 COMPONENT,
                 key(
                     "job_definition",
@@ -245,6 +246,8 @@ pub(super) static BATCH_DEPLOYMENT: Object = Object {
             word: "",
             doc: "An older way of writing: what `settings` holds stands beside the rest.",
             keys: &[
+                NAME.required(),
+                ENDPOINT.required(),
                 MODEL,
                 SCRIPT,
                 SOFTWARE,
