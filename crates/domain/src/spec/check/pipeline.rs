@@ -21,7 +21,7 @@ pub(super) fn pipeline(found: &mut Found, pipeline: &Value) {
         step_name(found, &key, name);
         work(found, &key, step);
         for (output, value) in map(&step["outputs"]) {
-            if value.as_str().is_some_and(|text| expression::inner(text).is_empty()) {
+            if !step["component"].is_null() && value.as_str().is_some_and(|text| expression::inner(text).is_empty()) {
                 let key = format!("{key}.outputs.{}", clip(output));
                 found.say(
                     key,

@@ -55,6 +55,7 @@ pub(super) static INLINE: Object = Object {
     ],
     variants: &[COMMAND, PARALLEL, SPARK, IMPORT, DATA_TRANSFER],
     otherwise: Some("command"),
+    unknown: Unknown::KeptBeside(&[]),
     ..PLAIN
 };
 

@@ -222,6 +222,7 @@ static PARALLEL_TASK: Object = Object {
         key("append_row_to", Kind::Text, "The output that collects what `run` returns."),
         key("environment", ENVIRONMENT, "The software it needs.").required(),
     ],
+    unknown: Unknown::KeptBeside(&[]),
     ..PLAIN
 };
 
