@@ -6,6 +6,7 @@
 
 mod assets;
 mod automl;
+mod batch;
 mod compare;
 mod component;
 mod deployment;
@@ -167,7 +168,7 @@ impl Noun {
             Noun::OnlineEndpoint => &endpoint::ONLINE_ENDPOINT,
             Noun::OnlineDeployment => &deployment::ONLINE_DEPLOYMENT,
             Noun::BatchEndpoint => &endpoint::BATCH_ENDPOINT,
-            Noun::BatchDeployment => &deployment::BATCH_DEPLOYMENT,
+            Noun::BatchDeployment => &batch::BATCH_DEPLOYMENT,
             Noun::Schedule => &schedule::SCHEDULE,
             Noun::Registry => &workspace::REGISTRY,
         }
