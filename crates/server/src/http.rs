@@ -7,8 +7,10 @@ pub(crate) mod blobs;
 pub(crate) mod computes;
 pub(crate) mod datastores;
 pub(crate) mod history;
+pub(crate) mod identity;
 pub(crate) mod jobs;
 pub(crate) mod meta;
+pub(crate) mod principals;
 pub(crate) mod views;
 pub(crate) mod workspaces;
 

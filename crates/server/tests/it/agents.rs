@@ -168,7 +168,7 @@ async fn readings_of_the_node_are_shown_with_the_job_that_ran_then() {
     assert_eq!(shown["value"].as_array().unwrap().len(), 1, "{shown}");
 }
 
-fn facts(boot: &str) -> NodeFacts {
+pub(crate) fn facts(boot: &str) -> NodeFacts {
     let capacity = Resources { cpu_milli: 4000, memory_bytes: 8 << 30, gpus: 0 };
     NodeFacts { node: "node".into(), boot_id: boot.into(), version: "t".into(), capacity, gpu_models: Vec::new() }
 }
