@@ -33,6 +33,15 @@ pub struct Route {
     pub about: &'static str,
 }
 
+macro_rules! location {
+    ($rest:literal) => {
+        concat!(
+            "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/locations/{location}/",
+            $rest
+        )
+    };
+}
+
 macro_rules! ws {
     ($rest:literal) => {
         concat!(
@@ -202,6 +211,21 @@ pub const ROUTES: &[Route] = &[
     route("PUT", ws!("/computes/{name}"), "compute_put", Contributor, "create or update a compute target"),
     route("DELETE", ws!("/computes/{name}"), "compute_delete", Contributor, "remove a compute target"),
     route("POST", ws!("/computes/{name}/listNodes"), "compute_nodes", Reader, "nodes of a compute target"),
+    route("PATCH", ws!("/computes/{name}"), "compute_patch", Contributor, "change parts of a compute target"),
+    route("POST", ws!("/computes/{name}/start"), "compute_start", Contributor, "start a compute target"),
+    route("POST", ws!("/computes/{name}/stop"), "compute_stop", Contributor, "stop a compute target"),
+    route("POST", ws!("/computes/{name}/restart"), "compute_restart", Contributor, "restart a compute target"),
+    route("GET", ws!("/usages"), "workspace_usages", Reader, "how much of this machine is in use"),
+    route("GET", location!("vmSizes"), "vm_sizes", Known, "machine sizes that may be named"),
+    route("GET", location!("usages"), "usages", Known, "how much of this machine is in use"),
+    route("GET", location!("operations/{id}"), "operation", Known, "the state of a long-running operation"),
+    route(
+        "GET",
+        location!("operationResults/{id}"),
+        "operation_result",
+        Known,
+        "the result of a long-running operation, once it has one",
+    ),
     route("GET", ws!("/datastores"), "datastores", Reader, "datastores"),
     route("GET", ws!("/datastores/{name}"), "datastore_get", Reader, "one datastore, without secrets"),
     route("PUT", ws!("/datastores/{name}"), "datastore_put", Contributor, "create or update a datastore"),

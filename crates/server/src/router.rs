@@ -42,7 +42,8 @@ pub(crate) fn router(app: App) -> Router {
 
 fn handler(route: &Route) -> MethodRouter<App> {
     use http::{
-        agents, artifacts, assets, blobs, computes, datastores, history, identity, jobs, meta, principals, workspaces,
+        agents, artifacts, assets, blobs, computes, datastores, history, identity, jobs, meta, operations, principals,
+        workspaces,
     };
     match route.id {
         "health" | "health_alias" => get(meta::health),
@@ -91,6 +92,12 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "compute_put" => put(computes::put),
         "compute_delete" => delete(computes::delete),
         "compute_nodes" => post(computes::nodes),
+        "compute_patch" => patch(computes::patch),
+        "compute_start" | "compute_stop" | "compute_restart" => post(computes::power),
+        "vm_sizes" => get(computes::offers::vm_sizes),
+        "usages" | "workspace_usages" => get(computes::offers::usages),
+        "operation" => get(operations::show),
+        "operation_result" => get(operations::result),
         "datastores" => get(datastores::list),
         "datastore_get" => get(datastores::show),
         "datastore_put" => put(datastores::put),

@@ -96,6 +96,7 @@ fn new_row(app: &App, name: &str) -> WorkspaceRow {
         resource_group: app.settings.resource_group.clone(),
         body: "{}".into(),
         created_at: app.now(),
+        changed_at: app.now(),
     }
 }
 

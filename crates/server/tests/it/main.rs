@@ -85,6 +85,19 @@ impl Server {
         ask(&self.user, Method::PUT, &under_workspace(path), Some(body)).await
     }
 
+    async fn patch(&self, path: &str, body: Value) -> Answer {
+        ask(&self.user, Method::PATCH, &under_workspace(path), Some(body)).await
+    }
+
+    /// A request with one more header.
+    async fn ask_with(&self, method: Method, path: &str, header: (&str, &str), body: Option<Value>) -> Answer {
+        let mut request = self.user.request(method, &under_workspace(path)).header(header.0, header.1);
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        send(request).await
+    }
+
     async fn post(&self, path: &str, body: Value) -> Answer {
         ask(&self.user, Method::POST, &under_workspace(path), Some(body)).await
     }
