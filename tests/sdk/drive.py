@@ -467,7 +467,7 @@ def job_get():
     job = ml.jobs.get(S["job"])
     assert (job.type, job.display_name, job.experiment_name) == ("command", "shown", "exp1"), job
     assert "--lr ${{inputs.lr}}" in job.command and job.environment_variables["MARK"] == "here", job
-    assert set(job.inputs) == {"lr", "data"} and set(job.outputs) == {"out"} and job.compute == "local", job
+    assert set(job.inputs) == {"lr", "data"} and set(job.outputs) == {"out"} and job.compute.endswith("local"), job
 
 
 class Watch(io.StringIO):
@@ -632,6 +632,12 @@ def job_wrong_references():
     assert "no-such-env" in said and "no-such-target" in said and "local" in said, said
     said = raised(Exception, lambda: ml.jobs.get("no_such_job"))
     assert "there is no job `no_such_job`" in said, said
+
+
+@step
+def job_on_a_target_that_cannot_run():
+    said = raised(Exception, lambda: ml.jobs.create_or_update(echo(compute="cpu-cluster")))
+    assert "cpu-cluster" in said and "local" in said, said
 
 
 @step
