@@ -164,7 +164,6 @@ pub const ROUTES: &[Route] = &[
         Reader,
         "services that run on a node of a run",
     ),
-    route("GET", beside!("/history/v1.0", "/runs/{name}/logs/{*path}"), "run_log", Signed, "a log, by its signed link"),
     route(
         "POST",
         beside!("/history/v1.0", "/rundata"),

@@ -83,7 +83,6 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "run_details" | "experiment_run_details" => get(history::details),
         "run_children" => get(history::children),
         "run_services" => get(history::services),
-        "run_log" => get(history::log),
         "run_data" => post(history::data),
         "experiment_run_patch" => patch(history::patch),
         "data_resolve" => post(history::resolve_data),

@@ -12,8 +12,8 @@ pub mod tables;
 
 pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
 pub use tables::{
-    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobRow, NewJob, NodeRow,
-    OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, WorkspaceRow, acting,
+    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobPage, JobRow, NewJob,
+    NodeRow, OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, WorkspaceRow, acting,
 };
 
 use std::{

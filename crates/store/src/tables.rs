@@ -3,6 +3,7 @@
 mod assets;
 mod audit;
 mod events;
+mod job_pages;
 mod jobs;
 mod nodes;
 mod operations;
@@ -14,7 +15,8 @@ pub use assets::{AssetKey, AssetRow};
 pub(crate) use audit::act_under_way;
 pub use audit::{Act, AuditRow, acting};
 pub use events::EventRow;
-pub use jobs::{InUse, JobFilter, JobRow, NewJob, QueuedJob};
+pub use job_pages::{JobFilter, JobPage};
+pub use jobs::{InUse, JobRow, NewJob, QueuedJob};
 pub use nodes::NodeRow;
 pub use operations::OperationRow;
 pub use places::{ComputeRow, DatastoreRow, WorkspaceRow};
