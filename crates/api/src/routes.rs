@@ -149,9 +149,10 @@ pub const ROUTES: &[Route] = &[
         "create a version, or change its tags and archive mark",
     ),
     route("DELETE", ws!("/{kind}/{name}/versions/{version}"), "asset_delete", Contributor, "delete a version"),
-    route("PUT", "/blob/{*path}", "blob_put", Signed, "write a blob, or its metadata"),
-    route("GET", "/blob/{*path}", "blob_get", Signed, "read a blob or list a container"),
-    route("HEAD", "/blob/{*path}", "blob_head", Signed, "whether a blob is there"),
+    route("PUT", "/blob/{*path}", "blob_put", Signed, "write a blob, a block, a list of blocks, or metadata; make a container"),
+    route("GET", "/blob/{*path}", "blob_get", Signed, "read a blob, list a container or the blocks of a blob"),
+    route("HEAD", "/blob/{*path}", "blob_head", Signed, "whether a blob or a container is there"),
+    route("DELETE", "/blob/{*path}", "blob_delete", Signed, "delete a blob"),
     route("POST", "/agent/v1/poll", "agent_poll", Agent, "assignments and stops; waits until there are some"),
     route("POST", "/agent/v1/report", "agent_report", Agent, "what happened to attempts, and readings of the node"),
 ];

@@ -13,6 +13,7 @@ mod listen;
 mod metrics;
 mod problem;
 mod resolve;
+mod patience;
 mod router;
 mod tls;
 

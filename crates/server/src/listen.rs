@@ -7,6 +7,7 @@ use crate::{
     app::{App, Settings},
     auth::Tokens,
     canonical::canonical,
+    patience::{Patient, Timely},
     router::router,
     tls::{Certificates, TlsError},
 };
@@ -85,6 +86,7 @@ pub async fn serve(
     let tokens = Tokens::load_or_make(keys, store.keyring()).map_err(StartError::Keys)?;
     let app = App::new(store, settings, tokens, listening.url.clone());
     crate::http::workspaces::ensure_default(&app).await?;
+    let idle = app.settings.idle;
     let router = router(app);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
@@ -97,14 +99,14 @@ pub async fn serve(
                 connections.spawn(async move {
                     let handshake = tokio::time::timeout(Duration::from_secs(10), acceptor.accept(stream)).await;
                     if let Ok(Ok(stream)) = handshake {
-                        converse(stream, router, watcher).await;
+                        converse(stream, router, watcher, idle).await;
                     }
                 });
             }
             accepted = accept_plain(listening.http.as_ref()) => {
                 let Ok((stream, _)) = accepted else { breathe().await; continue };
                 let _ = stream.set_nodelay(true);
-                connections.spawn(converse(stream, router.clone(), graceful.watcher()));
+                connections.spawn(converse(stream, router.clone(), graceful.watcher(), idle));
             }
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             _ = stop.wait_for(|stop| *stop) => break,
@@ -130,10 +132,11 @@ async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
     watcher: hyper_util::server::graceful::Watcher,
+    idle: Duration,
 ) {
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let mut router = router.clone();
-        let mut request: Request = request.map(Body::new);
+        let mut request: Request = request.map(|body| Body::new(Timely::new(body, idle)));
         if let Some(uri) = canonical(request.uri()) {
             *request.uri_mut() = uri;
         }
@@ -142,7 +145,7 @@ async fn converse(
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(60))
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Patient::new(stream, idle)), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
     }

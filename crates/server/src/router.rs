@@ -34,6 +34,7 @@ pub(crate) fn router(app: App) -> Router {
         .method_not_allowed_fallback(http::meta::wrong_method)
         .layer(middleware::from_fn_with_state(app.clone(), guard))
         .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES))
+        .layer(middleware::from_fn_with_state(app.clone(), http::blobs::manners))
         .with_state(app)
 }
 
@@ -78,6 +79,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "blob_put" => put(blobs::put),
         "blob_get" => get(blobs::get),
         "blob_head" => head(blobs::head),
+        "blob_delete" => delete(blobs::delete),
         "agent_poll" => post(agents::poll),
         "agent_report" => post(agents::report),
         other => unreachable!("route `{other}` has no handler"),
@@ -96,7 +98,7 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
-    if long && answer.status().is_client_error() {
+    if long && (answer.status().is_client_error() || answer.status().is_server_error()) {
         // Part of the body may be unread, so the connection cannot carry another request.
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }

@@ -1,6 +1,7 @@
 //! One file a table: the statements over it, as methods of [`crate::Tx`].
 
 mod assets;
+mod blobs;
 mod events;
 mod jobs;
 mod nodes;

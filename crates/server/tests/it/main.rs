@@ -42,6 +42,11 @@ struct Answer {
 
 impl Server {
     async fn start() -> Server {
+        Server::start_with(|_| {}).await
+    }
+
+    /// A server that is set up in another way.
+    async fn start_with(change: fn(&mut Settings)) -> Server {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let keys = home.path().join("keys");
@@ -51,7 +56,7 @@ impl Server {
         let (serving, in_keys) = (store.clone(), keys.clone());
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-            runtime.block_on(serve(serving, in_keys, stopped, listens));
+            runtime.block_on(serve(serving, in_keys, stopped, listens, change));
         });
         let url = url.await.unwrap();
         let authority = std::fs::read(keys.join("authority.pem")).unwrap();
@@ -131,11 +136,17 @@ impl Answer {
 }
 
 /// Serves until `stop` turns true or is dropped; tells the address once there is one.
-async fn serve(store: Store, keys: PathBuf, stop: watch::Receiver<bool>, listens: oneshot::Sender<String>) {
+async fn serve(
+    store: Store,
+    keys: PathBuf,
+    stop: watch::Receiver<bool>,
+    listens: oneshot::Sender<String>,
+    change: fn(&mut Settings),
+) {
     let certificates = Certificates::Own { keys: keys.clone() };
     let listening = server::listen("127.0.0.1:0".parse().unwrap(), false, None, &certificates).await.unwrap();
     listens.send(listening.url.clone()).unwrap();
-    let settings = Settings {
+    let mut settings = Settings {
         version: "0.0.0".into(),
         subscription: "s".into(),
         resource_group: "g".into(),
@@ -143,8 +154,11 @@ async fn serve(store: Store, keys: PathBuf, stop: watch::Receiver<bool>, listens
         instance_types: Vec::new(),
         isolation_required: false,
         max_retries: 1,
+        storage_quota: 0,
+        idle: std::time::Duration::from_secs(60),
         clock: server::clock::now,
     };
+    change(&mut settings);
     server::serve(listening, store, settings, &keys, stop).await.unwrap();
 }
 
