@@ -11,9 +11,9 @@ pub mod clock;
 mod http;
 mod listen;
 mod metrics;
+mod patience;
 mod problem;
 mod resolve;
-mod patience;
 mod router;
 mod tls;
 

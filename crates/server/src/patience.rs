@@ -3,7 +3,10 @@
 //! A body of which nothing comes for a while fails with [`Stalled`]; a connection whose client takes nothing of the answer
 //! for a while breaks. Waiting for the next request, or for a handler, is nobody's fault and is not counted here.
 
-use axum::{BoxError, body::HttpBody};
+use axum::{
+    BoxError,
+    body::{Body, Bytes, HttpBody},
+};
 use hyper::body::{Frame, SizeHint};
 use std::{
     io,
@@ -13,6 +16,7 @@ use std::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
+    sync::oneshot,
     time::{Sleep, sleep},
 };
 
@@ -69,6 +73,47 @@ impl<B: HttpBody<Error: Into<BoxError>> + Unpin> HttpBody for Timely<B> {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
+    }
+}
+
+/// A body that goes back, as far as it was read, to whoever lent it.
+pub(crate) struct Lent {
+    inner: Option<Body>,
+    back: Option<oneshot::Sender<Body>>,
+}
+
+impl Lent {
+    pub(crate) fn new(inner: Body, back: oneshot::Sender<Body>) -> Lent {
+        Lent { inner: Some(inner), back: Some(back) }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let (Some(inner), Some(back)) = (self.inner.take(), self.back.take()) {
+            // Nobody may be waiting for it.
+            let _ = back.send(inner);
+        }
+    }
+}
+
+impl HttpBody for Lent {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        match &mut self.inner {
+            Some(inner) => Pin::new(inner).poll_frame(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.as_ref().map(HttpBody::size_hint).unwrap_or_default()
     }
 }
 

@@ -31,7 +31,8 @@ use store::files::{Found, Note, Spot};
 /// The suffix of the account's host name; ours to choose.
 pub(crate) const ENDPOINT: &str = "peregrine.local";
 /// Headers of a blob that are kept as its writer gave them; all but the type only where they are given.
-const KEPT: [&str; 5] = ["content-type", "content-encoding", "content-language", "content-disposition", "cache-control"];
+const KEPT: [&str; 5] =
+    ["content-type", "content-encoding", "content-language", "content-disposition", "cache-control"];
 const OCTETS: &str = "application/octet-stream";
 
 /// What an address under `/blob` names: a container, or with a path a blob in it.
@@ -44,7 +45,9 @@ struct Place {
 impl Place {
     fn spot(&self) -> Result<Spot, Problem> {
         Spot::parse(&self.workspace, &self.container, &self.path).map_err(|bad| {
-            let message = format!("{bad}: parts between `/` must not be empty, `.` or `..`, and all of it no longer than 1,024 letters");
+            let message = format!(
+                "{bad}: parts between `/` must not be empty, `.` or `..`, and all of it no longer than 1,024 letters"
+            );
             Problem::new(StatusCode::BAD_REQUEST, "InvalidResourceName", message)
         })
     }
@@ -157,7 +160,9 @@ pub(crate) async fn get(
         ("container", "" | "metadata") => containers::show(&app, &place, visitor.by_link()).await,
         ("account", "properties") => Ok(containers::account()),
         ("", "blocklist") => blocks::show(&app, place.spot()?).await,
-        ("", "" | "metadata") => read::blob(&app, place.spot()?, request.headers(), word(&asked, "comp").is_empty()).await,
+        ("", "" | "metadata") => {
+            read::blob(&app, place.spot()?, request.headers(), word(&asked, "comp").is_empty()).await
+        }
         (restype, comp) => Err(unknown(restype, comp)),
     }
 }
@@ -210,9 +215,7 @@ fn no_blob(spot: &Spot) -> Problem {
 }
 
 /// Runs what waits for the disk where waiting harms nobody.
-async fn on_disk<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
+async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> Result<T, Problem> + Send + 'static) -> Result<T, Problem> {
     tokio::task::spawn_blocking(work).await.map_err(|_| Problem::from(store::Error::Closed))?
 }
 

@@ -9,7 +9,9 @@ mod index;
 mod place;
 
 use super::{
-    Draft, Files, Spot, draft::unique, full_or,
+    Draft, Files, Spot,
+    draft::unique,
+    full_or,
     usage::{Room, Usage},
 };
 use crate::Error;
@@ -130,7 +132,12 @@ impl Uploads {
     }
 
     /// Ends an upload with a list of its blocks: where they lie, the file they lie in, and whether nobody writes to it.
-    fn end(&self, spot: &Spot, usage: &Arc<Usage>, ids: &[String]) -> io::Result<Result<(Vec<Slot>, Draft, bool), UnknownBlock>> {
+    fn end(
+        &self,
+        spot: &Spot,
+        usage: &Arc<Usage>,
+        ids: &[String],
+    ) -> io::Result<Result<(Vec<Slot>, Draft, bool), UnknownBlock>> {
         let upload = self.of(spot, usage)?;
         let mut all = self.all();
         let mut state = upload.state();

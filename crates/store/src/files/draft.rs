@@ -88,7 +88,9 @@ impl Files {
         only_new: bool,
         expected: Expected<'_>,
     ) -> Result<Put, Error> {
-        let fail = |what| move |source| full_or(source, what, self.container(&spot.workspace, &spot.container).join(&spot.path));
+        let fail = |what| {
+            move |source| full_or(source, what, self.container(&spot.workspace, &spot.container).join(&spot.path))
+        };
         let found = Found::of(spot.path.clone(), &draft.file.metadata().map_err(fail("look at"))?);
         let kept = note.write(&draft.file, &found, unique()).map_err(fail("describe"))?;
         draft.file.sync_data().map_err(fail("sync"))?;
@@ -162,7 +164,8 @@ impl Files {
         change: impl FnOnce(&mut Note),
         rest: Option<Note>,
     ) -> Result<Option<Put>, Error> {
-        let fail = |source| full_or(source, "describe", self.container(&spot.workspace, &spot.container).join(&spot.path));
+        let fail =
+            |source| full_or(source, "describe", self.container(&spot.workspace, &spot.container).join(&spot.path));
         let _turn = self.turn(spot);
         let Some((file, found)) = self.open(spot).map_err(fail)? else { return Ok(None) };
         let own = Note::read(&file).map_err(fail)?;

@@ -33,14 +33,7 @@ pub(super) async fn stage(app: &App, spot: Spot, id: &str, request: Request) -> 
     let told = length(headers);
     let body = Incoming::begin(app, request.into_body());
     let (files, limit, workspace) = (app.files.clone(), app.settings.storage_quota, spot.workspace().to_owned());
-    let room = on_disk(move || Ok(files.room(&workspace, told.unwrap_or(0), limit)?)).await;
-    let room = match room {
-        Ok(room) => room,
-        Err(problem) => {
-            body.drain().await;
-            return Err(problem);
-        }
-    };
+    let room = on_disk(move || Ok(files.room(&workspace, told.unwrap_or(0), limit)?)).await?;
     // Its place in the upload's file depends on its length; one that does not tell it is measured beside that file first.
     let (mut body, aside, bytes) = match told {
         Some(bytes) => (body, None, bytes),
@@ -55,13 +48,7 @@ pub(super) async fn stage(app: &App, spot: Spot, id: &str, request: Request) -> 
         let file = block.file().try_clone()?;
         Ok((block, file))
     });
-    let (block, file) = match staging.await {
-        Ok(staged) => staged,
-        Err(problem) => {
-            body.drain().await;
-            return Err(problem);
-        }
-    };
+    let (block, file) = staging.await?;
     let sink = Sink::new(file, "a block".into(), block.offset(), bytes, promised.any());
     let free = app.files.room("", 0, 0)?;
     let sink = match aside {
@@ -73,7 +60,11 @@ pub(super) async fn stage(app: &App, spot: Spot, id: &str, request: Request) -> 
     };
     let done = on_disk(move || {
         if sink.bytes() != bytes {
-            return Err(Problem::new(StatusCode::BAD_REQUEST, "IncompleteBody", "the block is shorter than its `Content-Length`"));
+            return Err(Problem::new(
+                StatusCode::BAD_REQUEST,
+                "IncompleteBody",
+                "the block is shorter than its `Content-Length`",
+            ));
         }
         sink.check(&promised)?;
         Ok(block.finish()?)
@@ -160,7 +151,8 @@ fn bad_list(message: impl Into<String>) -> Problem {
 
 /// The names in a list, in its order.
 fn ids(list: &[u8]) -> Result<Vec<String>, Problem> {
-    let bad = |what: &str| Problem::new(StatusCode::BAD_REQUEST, "InvalidXmlDocument", format!("the list of blocks {what}"));
+    let bad =
+        |what: &str| Problem::new(StatusCode::BAD_REQUEST, "InvalidXmlDocument", format!("the list of blocks {what}"));
     let text = std::str::from_utf8(list).map_err(|_| bad("is not UTF-8"))?;
     let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
     let (mut ids, mut open, mut root) = (Vec::new(), false, false);
@@ -171,7 +163,9 @@ fn ids(list: &[u8]) -> Result<Vec<String>, Problem> {
                 match tag.name().as_ref() {
                     b"Latest" | b"Uncommitted" if root && !open => {}
                     b"Committed" if root && !open => {
-                        return Err(bad_list("committed blocks are not kept apart here; upload all blocks of the blob again"));
+                        return Err(bad_list(
+                            "committed blocks are not kept apart here; upload all blocks of the blob again",
+                        ));
                     }
                     _ => return Err(bad("has an element that is none of `Latest`, `Uncommitted`, `Committed`")),
                 }

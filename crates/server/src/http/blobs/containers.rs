@@ -21,7 +21,8 @@ pub(super) async fn show(app: &App, place: &Place, by_link: bool) -> Result<Resp
     if meta.is_none() && !expected {
         return Err(no_container(place));
     }
-    let since = meta.and_then(|meta| meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
+    let since =
+        meta.and_then(|meta| meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
     let modified = Timestamp(i64::try_from(since.as_millis()).unwrap_or(0));
     let etag = format!("\"0x{:X}\"", since.as_nanos());
     let headers = [
@@ -80,5 +81,8 @@ fn check(place: &Place) -> Result<(), Problem> {
 }
 
 pub(super) fn no_container(place: &Place) -> Problem {
-    absent("ContainerNotFound", &format!("there is no container `{}` in workspace `{}`", place.container, place.workspace))
+    absent(
+        "ContainerNotFound",
+        &format!("there is no container `{}` in workspace `{}`", place.container, place.workspace),
+    )
 }

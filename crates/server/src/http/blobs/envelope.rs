@@ -1,13 +1,20 @@
 //! The manners of the dialect: every answer names its request, every refusal is XML with its code in a header.
 
-use crate::{app::App, problem::Told};
+use crate::{app::App, patience::Lent, problem::Told};
 use axum::{
+    body::Body,
     extract::{Request, State},
     http::{HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use futures_util::StreamExt;
+use std::time::Duration;
+use tokio::sync::oneshot;
 
+/// How long and how much of a body is taken that nobody wants, before the connection is cut.
+const DRAIN: Duration = Duration::from_secs(20);
+const DRAIN_BYTES: usize = 256 << 20;
 /// The version told to clients that name none.
 const VERSION: HeaderValue = HeaderValue::from_static("2021-06-08");
 
@@ -20,9 +27,11 @@ pub(crate) async fn manners(State(app): State<App>, request: Request, next: Next
     let version = request.headers().get("x-ms-version").cloned().unwrap_or(VERSION);
     let named = request.headers().get("x-ms-client-request-id").cloned();
     let head = request.method() == Method::HEAD;
+    let (request, rest) = lend(request);
     let mut answer = next.run(request).await;
     if answer.status().is_client_error() || answer.status().is_server_error() {
         answer = in_dialect(answer, head);
+        drain(rest).await;
     }
     let id = super::super::workspaces::guid(app.store.keyring().random());
     let headers = answer.headers_mut();
@@ -34,11 +43,34 @@ pub(crate) async fn manners(State(app): State<App>, request: Request, next: Next
     answer
 }
 
+/// The same request, whose body comes back when its handler is done with it.
+fn lend(request: Request) -> (Request, oneshot::Receiver<Body>) {
+    let (back, rest) = oneshot::channel();
+    (request.map(|body| Body::new(Lent::new(body, back))), rest)
+}
+
+/// Takes what is left of a body and forgets it: a client that still sends would not read the answer.
+async fn drain(mut rest: oneshot::Receiver<Body>) {
+    let Ok(body) = rest.try_recv() else { return };
+    let mut chunks = body.into_data_stream();
+    let mut taken = 0;
+    let all = async {
+        while let Some(Ok(chunk)) = chunks.next().await {
+            taken += chunk.len();
+            if taken > DRAIN_BYTES {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(DRAIN, all).await;
+}
+
 /// The envelope blob clients read: XML, and the code again in a header.
 fn in_dialect(answer: Response, head: bool) -> Response {
     let status = answer.status();
     let told = answer.extensions().get::<Told>().cloned();
-    let told = told.unwrap_or_else(|| Told { code: code_of(status), message: "the request cannot be served".to_owned() });
+    let told =
+        told.unwrap_or_else(|| Told { code: code_of(status), message: "the request cannot be served".to_owned() });
     let code = match told.code {
         "UserError" => "InvalidInput",
         "MethodNotAllowed" => "UnsupportedHttpVerb",
@@ -50,7 +82,9 @@ fn in_dialect(answer: Response, head: bool) -> Response {
     );
     let body = if head { String::new() } else { text };
     let mut shown = (status, [(header::CONTENT_TYPE, "application/xml")], body).into_response();
-    for name in [header::CONNECTION, header::RETRY_AFTER, header::ALLOW, header::WWW_AUTHENTICATE, header::CONTENT_RANGE] {
+    for name in
+        [header::CONNECTION, header::RETRY_AFTER, header::ALLOW, header::WWW_AUTHENTICATE, header::CONTENT_RANGE]
+    {
         if let Some(value) = answer.headers().get(&name) {
             shown.headers_mut().insert(name, value.clone());
         }

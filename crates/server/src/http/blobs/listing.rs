@@ -60,9 +60,11 @@ impl Page {
         };
         let limit = match word(asked, "maxresults") {
             "" => PAGE,
-            most => most.parse::<usize>().ok().filter(|most| *most > 0).ok_or_else(|| {
-                bad("maxresults", "it must be a whole number above 0")
-            })?,
+            most => most
+                .parse::<usize>()
+                .ok()
+                .filter(|most| *most > 0)
+                .ok_or_else(|| bad("maxresults", "it must be a whole number above 0"))?,
         };
         let after = URL_SAFE_NO_PAD.decode(word(asked, "marker")).ok().and_then(|bytes| String::from_utf8(bytes).ok());
         Ok(Page {

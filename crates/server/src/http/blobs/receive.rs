@@ -12,15 +12,13 @@ use axum::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use futures_util::StreamExt;
 use md5::{Digest, Md5};
-use std::{fs::File, os::unix::fs::FileExt, path::PathBuf, sync::atomic::Ordering, time::Duration};
+use std::{fs::File, os::unix::fs::FileExt, path::PathBuf, sync::atomic::Ordering};
 use store::files::{Room, full_or};
 
 /// What all bodies on their way may hold in memory together, as long as each has the least it needs.
 const TOGETHER: usize = 32 << 20;
 const LEAST: usize = 64 << 10;
 const MOST: usize = 1 << 20;
-/// How long the rest of a body is taken that nobody wants, before the connection is cut.
-const DRAIN: Duration = Duration::from_secs(20);
 
 /// Counts a body while it is on its way.
 pub(super) struct Transfer(App);
@@ -77,12 +75,6 @@ impl Incoming {
             }
         }
         Ok(pieces)
-    }
-
-    /// Takes the rest and forgets it: a client that still sends would not read the answer.
-    pub(super) async fn drain(mut self) {
-        let rest = async { while let Some(Ok(_)) = self.chunks.next().await {} };
-        let _ = tokio::time::timeout(DRAIN, rest).await;
     }
 
     /// All of a body that must be small.
@@ -159,30 +151,23 @@ impl Sink {
     }
 }
 
-/// Writes a body to the end. What cannot be written is still taken from the client, so that it hears why.
-pub(super) async fn receive(mut body: Incoming, first: Vec<Bytes>, mut sink: Sink, mut room: Room) -> Result<(Sink, Room), Problem> {
+/// Writes a body to the end.
+pub(super) async fn receive(
+    mut body: Incoming,
+    first: Vec<Bytes>,
+    mut sink: Sink,
+    mut room: Room,
+) -> Result<(Sink, Room), Problem> {
     let mut pieces = first;
-    let mut grown = 0;
     loop {
         let held: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
-        let more = (sink.bytes + held).saturating_sub(grown.max(room.bytes()));
-        if let Err(full) = room.grow(more) {
-            body.drain().await;
-            return Err(full.into());
-        }
-        grown = grown.max(room.bytes());
+        room.grow((sink.bytes + held).saturating_sub(room.bytes()))?;
         let writing = on_disk(move || sink.write(&pieces).map(|()| sink));
         let (written, next) = match body.over {
             true => (writing.await, Ok(Vec::new())),
             false => tokio::join!(writing, body.pieces()),
         };
-        sink = match written {
-            Ok(sink) => sink,
-            Err(problem) => {
-                body.drain().await;
-                return Err(problem);
-            }
-        };
+        sink = written?;
         pieces = next?;
         if pieces.is_empty() && body.over {
             return Ok((sink, room));
@@ -216,7 +201,8 @@ impl Promised {
         if self.0.iter().all(|promised| *promised == actual) {
             return Ok(());
         }
-        let message = format!("what came has the MD5 `{}`, which is not the one that was promised", STANDARD.encode(actual));
+        let message =
+            format!("what came has the MD5 `{}`, which is not the one that was promised", STANDARD.encode(actual));
         Err(Problem::new(StatusCode::BAD_REQUEST, "Md5Mismatch", message))
     }
 }

@@ -1,7 +1,9 @@
 //! Writing a blob in one request, its note, and its end.
 
 use super::{
-    KEPT, condition::{self, Conditions}, facts, no_blob, on_disk,
+    KEPT,
+    condition::{self, Conditions},
+    facts, no_blob, on_disk,
     receive::{Incoming, Promised, Sink, receive},
     text, whole_note,
 };
@@ -25,13 +27,7 @@ pub(super) async fn blob(app: &App, spot: Spot, request: Request) -> Result<Resp
     let expected = length(headers);
     refuse_other_kinds(headers)?;
     let mut body = Incoming::begin(app, request.into_body());
-    let room = match wish.let_in(app, &spot, expected.unwrap_or(0)).await {
-        Ok(room) => room,
-        Err(problem) => {
-            body.drain().await;
-            return Err(problem);
-        }
-    };
+    let room = wish.let_in(app, &spot, expected.unwrap_or(0)).await?;
     let first = body.pieces().await?;
     let files = app.files.clone();
     let digest = promised.any();
@@ -215,7 +211,10 @@ pub(super) async fn delete(app: &App, spot: Spot, headers: &HeaderMap) -> Result
     let conditions = Conditions::of(headers);
     let (files, place) = (app.files.clone(), spot.clone());
     let gone = on_disk(move || {
-        if conditions.look_first() && files.open(&place)?.is_some() && !files.is_as(&place, &|is| conditions.to_write(is))? {
+        if conditions.look_first()
+            && files.open(&place)?.is_some()
+            && !files.is_as(&place, &|is| conditions.to_write(is))?
+        {
             return Err(condition::unmet());
         }
         Ok(files.delete(&place)?)
@@ -232,7 +231,8 @@ pub(super) async fn delete(app: &App, spot: Spot, headers: &HeaderMap) -> Result
 
 fn describe_as(note: &mut Note, headers: &HeaderMap) {
     for name in KEPT {
-        let given = headers.get(format!("x-ms-blob-{name}")).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+        let given =
+            headers.get(format!("x-ms-blob-{name}")).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
         if let Some(value) = given {
             note.set_header(name, value);
         }
