@@ -4,10 +4,16 @@ pub(crate) mod agents;
 pub(crate) mod artifacts;
 pub(crate) mod assets;
 pub(crate) mod blobs;
+pub(crate) mod change;
 pub(crate) mod computes;
 pub(crate) mod datastores;
+pub(crate) mod history;
+pub(crate) mod identity;
 pub(crate) mod jobs;
 pub(crate) mod meta;
+pub(crate) mod operations;
+pub(crate) mod paging;
+pub(crate) mod principals;
 pub(crate) mod views;
 pub(crate) mod workspaces;
 
@@ -22,6 +28,11 @@ use std::collections::HashMap;
 /// The names in a path.
 #[derive(Debug, Deserialize)]
 pub(crate) struct At {
+    #[serde(default)]
+    pub(crate) subscription: String,
+    #[serde(default)]
+    pub(crate) group: String,
+    #[serde(default)]
     pub(crate) workspace: String,
     #[serde(default)]
     pub(crate) kind: String,
@@ -31,6 +42,16 @@ pub(crate) struct At {
     pub(crate) version: String,
     #[serde(default)]
     pub(crate) path: String,
+    /// A deployment below an endpoint.
+    #[serde(default)]
+    pub(crate) deployment: String,
+    /// An operation.
+    #[serde(default)]
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) experiment: String,
+    #[serde(default)]
+    pub(crate) node: String,
 }
 
 /// Query parameters, however spelled.

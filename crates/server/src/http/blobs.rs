@@ -17,7 +17,7 @@ pub(crate) use envelope::manners;
 use super::Asked;
 use crate::{
     app::App,
-    auth::{Caller, Role, link_opens, unauthorized},
+    auth::{Caller, link_opens, unauthorized},
     problem::Problem,
 };
 use axum::{
@@ -25,6 +25,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::Response,
 };
+use domain::Role;
 use std::{collections::HashMap, path::PathBuf};
 use store::files::{Found, Note, Spot};
 
@@ -83,12 +84,15 @@ fn place_of(app: &App, path: &str) -> Option<Place> {
 struct Visitor {
     caller: Option<Caller>,
     query: String,
+    /// What a listing is limited to.
+    prefix: String,
 }
 
 impl Visitor {
-    fn of(request: &Request) -> Visitor {
+    fn of(request: &Request, asked: &HashMap<String, String>) -> Visitor {
         let query = request.uri().query().unwrap_or_default().to_owned();
-        Visitor { caller: request.extensions().get::<Caller>().cloned(), query }
+        let prefix = if word(asked, "comp") == "list" { word(asked, "prefix") } else { "" };
+        Visitor { caller: request.extensions().get::<Caller>().cloned(), query, prefix: prefix.to_owned() }
     }
 
     fn by_link(&self) -> bool {
@@ -98,14 +102,18 @@ impl Visitor {
 
 /// The place of a request, if its visitor may go there.
 async fn open(app: &App, path: &str, visitor: &Visitor, write: bool) -> Result<Place, Problem> {
-    let Visitor { caller, query } = visitor;
+    let Visitor { caller, query, prefix } = visitor;
     if caller.is_none() && !query.contains("sig=") {
         return Err(unauthorized("a signed link or a user's token is needed"));
     }
     let place = place_of(app, path).ok_or_else(|| absent("ContainerNotFound", "there is no such container"))?;
+    let opens = |within: &str| {
+        link_opens(app.store.keyring(), query, &place.workspace, &place.container, within, write, app.now())
+    };
     match caller {
-        Some(caller) => may(caller)?,
-        None if link_opens(app.store.keyring(), query, &place.workspace, &place.container, write, app.now()) => {}
+        Some(caller) => may(caller, &place.workspace, write)?,
+        // A link to one folder lists that folder and no other.
+        None if opens(if place.path.is_empty() { prefix } else { &place.path }) => {}
         None => {
             let message = "the link's signature does not open this container, or its time is over; ask for a new one";
             return Err(Problem::new(StatusCode::FORBIDDEN, "AuthenticationFailed", message));
@@ -120,11 +128,13 @@ async fn open(app: &App, path: &str, visitor: &Visitor, write: bool) -> Result<P
     }
 }
 
-fn may(caller: &Caller) -> Result<(), Problem> {
-    match caller.role {
-        Role::User => Ok(()),
-        _ => Err(unauthorized("a signed link or a user's token is needed")),
+fn may(caller: &Caller, workspace: &str, write: bool) -> Result<(), Problem> {
+    let role = if write { Role::Contributor } else { Role::Reader };
+    if caller.may(workspace, role) {
+        return Ok(());
     }
+    let message = format!("`{}` is not {role} of `{workspace}`", caller.name);
+    Err(Problem::new(StatusCode::FORBIDDEN, "AuthorizationPermissionMismatch", message))
 }
 
 pub(crate) async fn put(
@@ -133,7 +143,7 @@ pub(crate) async fn put(
     Query(asked): Asked,
     request: Request,
 ) -> Result<Response, Problem> {
-    let visitor = Visitor::of(&request);
+    let visitor = Visitor::of(&request, &asked);
     let place = open(&app, &path, &visitor, true).await?;
     match (word(&asked, "restype"), word(&asked, "comp")) {
         ("container", "") => containers::make(&app, &place, visitor.by_link()).await,
@@ -153,7 +163,7 @@ pub(crate) async fn get(
     Query(asked): Asked,
     request: Request,
 ) -> Result<Response, Problem> {
-    let visitor = Visitor::of(&request);
+    let visitor = Visitor::of(&request, &asked);
     let place = open(&app, &path, &visitor, false).await?;
     match (word(&asked, "restype"), word(&asked, "comp")) {
         ("container" | "", "list") => listing::list(&app, &place, &asked).await,
@@ -173,7 +183,7 @@ pub(crate) async fn head(
     Query(asked): Asked,
     request: Request,
 ) -> Result<Response, Problem> {
-    let visitor = Visitor::of(&request);
+    let visitor = Visitor::of(&request, &asked);
     let place = open(&app, &path, &visitor, false).await?;
     match (word(&asked, "restype"), word(&asked, "comp")) {
         ("container", "" | "metadata") => containers::show(&app, &place, visitor.by_link()).await,
@@ -189,7 +199,7 @@ pub(crate) async fn delete(
     Query(asked): Asked,
     request: Request,
 ) -> Result<Response, Problem> {
-    let visitor = Visitor::of(&request);
+    let visitor = Visitor::of(&request, &asked);
     let place = open(&app, &path, &visitor, true).await?;
     match (word(&asked, "restype"), word(&asked, "comp")) {
         ("", "") => write::delete(&app, place.spot()?, request.headers()).await,

@@ -30,6 +30,11 @@ create table operations (
     started_at integer not null,
     ended_at integer
 );
+create index operations_by_age on operations (started_at);
+
+-- When a workspace was last changed; as old as itself where that was never written down.
+alter table workspaces add column changed_at integer not null default 0;
+update workspaces set changed_at = created_at;
 
 -- Users and programs that may call the server. Secrets are kept as digests.
 create table principals (

@@ -46,6 +46,13 @@ pub struct QueuedJob {
     pub note: String,
 }
 
+/// What jobs at work hold together.
+#[derive(Debug, Clone, Default)]
+pub struct InUse {
+    pub jobs: u64,
+    pub resources: Resources,
+}
+
 /// Which jobs a list shows.
 #[derive(Debug, Clone, Default)]
 pub struct JobFilter {
@@ -240,6 +247,21 @@ impl Tx<'_> {
             &[],
         )?;
         rows.into_iter().map(|mut row| Ok((row.int(0)?, row.int(1)?))).collect()
+    }
+
+    /// Jobs at work, and what they hold together.
+    pub fn in_use(&mut self) -> Result<InUse, Error> {
+        let sql = "select count(*), coalesce(sum(cpu_milli), 0), coalesce(sum(memory_bytes), 0), coalesce(sum(gpus), 0) \
+                   from jobs where phase in ('preparing', 'running', 'finalizing', 'stopping')";
+        let Some(mut row) = self.fetch_one(sql, &[])? else { return Ok(InUse::default()) };
+        let mut amount = |at| row.int(at).map(|n| u64::try_from(n).unwrap_or(0));
+        let jobs = amount(0)?;
+        let resources = Resources {
+            cpu_milli: amount(1)?,
+            memory_bytes: amount(2)?,
+            gpus: u32::try_from(amount(3)?).unwrap_or(u32::MAX),
+        };
+        Ok(InUse { jobs, resources })
     }
 
     /// How many jobs are in each phase that is not the end.

@@ -1,8 +1,9 @@
 //! Faults: clients that stop, lie, flood or never read; quotas; disks.
 
 use super::{Container, drafts, numbered, refused, soon};
-use crate::{Server, send};
+use crate::{Server, send, settings};
 use reqwest::Method;
+use server::Settings;
 use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -56,7 +57,7 @@ async fn a_client_that_leaves_half_way_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn a_client_that_stops_sending_is_given_up() {
-    let server = Server::start_with(|settings| settings.idle = Duration::from_millis(300)).await;
+    let server = Server::start_with(Settings { idle: Duration::from_millis(300), ..settings() }).await;
     let container = Container::open(&server).await;
     for query in ["", "comp=block&blockid=AA==&", "comp=blocklist&"] {
         let mut stream = dial(&server).await;
@@ -72,7 +73,7 @@ async fn a_client_that_stops_sending_is_given_up() {
 
 #[tokio::test]
 async fn a_client_that_never_reads_is_let_go() {
-    let server = Server::start_with(|settings| settings.idle = Duration::from_millis(300)).await;
+    let server = Server::start_with(Settings { idle: Duration::from_millis(300), ..settings() }).await;
     let container = Container::open(&server).await;
     let bytes = vec![5; 40_000_000];
     assert_eq!(container.put("f", bytes, &[]).await.status, 201);
@@ -90,7 +91,7 @@ async fn a_client_that_never_reads_is_let_go() {
 
 #[tokio::test]
 async fn many_clients_that_stop_do_not_keep_others_from_being_served() {
-    let server = Server::start_with(|settings| settings.idle = Duration::from_secs(5)).await;
+    let server = Server::start_with(Settings { idle: Duration::from_secs(5), ..settings() }).await;
     let container = Container::open(&server).await;
     let mut stalled = Vec::new();
     for n in 0..100 {
@@ -122,7 +123,7 @@ async fn a_refusal_is_heard_also_by_those_who_send_much() {
 
 #[tokio::test]
 async fn a_workspace_holds_no_more_than_its_quota() {
-    let server = Server::start_with(|settings| settings.storage_quota = 1_000_000).await;
+    let server = Server::start_with(Settings { storage_quota: 1_000_000, ..settings() }).await;
     let container = Container::open(&server).await;
     assert_eq!(container.put("a", vec![0; 600_000], &[]).await.status, 201);
     for answer in [

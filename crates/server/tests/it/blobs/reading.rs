@@ -111,7 +111,7 @@ async fn a_link_opens_its_own_container_and_no_other() {
         mine.link.clone(),
         yours.link.replace("sig=", "sig=0"),
         yours.link.replace("se=", "se=9"),
-        yours.link.replace("sp=racwl", "sp=racwdl"),
+        yours.link.replace("sp=racwdl", "sp=racwdlx"),
         "sig=".to_owned(),
         "sv=2021-06-08&sr=c&sp=rl&se=1&sig=00".to_owned(),
     ] {
