@@ -37,7 +37,10 @@ pub struct Route {
 
 macro_rules! location {
     ($rest:literal) => {
-        concat!("/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/locations/{location}/", $rest)
+        concat!(
+            "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/locations/{location}/",
+            $rest
+        )
     };
 }
 
@@ -45,6 +48,15 @@ macro_rules! ws {
     ($rest:literal) => {
         concat!(
             "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}",
+            $rest
+        )
+    };
+}
+
+macro_rules! batch {
+    ($rest:literal) => {
+        concat!(
+            "/batchscore/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}",
             $rest
         )
     };
@@ -128,6 +140,146 @@ pub const ROUTES: &[Route] = &[
         Known,
         "the result of a long-running operation, once it has one",
     ),
+    route("GET", ws!("/schedules"), "schedules", Reader, "schedules, by name"),
+    route("GET", ws!("/schedules/{name}"), "schedule_get", Reader, "one schedule"),
+    route("PUT", ws!("/schedules/{name}"), "schedule_put", Contributor, "create or update a schedule"),
+    route("PATCH", ws!("/schedules/{name}"), "schedule_patch", Contributor, "change parts of a schedule"),
+    route("DELETE", ws!("/schedules/{name}"), "schedule_delete", Contributor, "delete a schedule"),
+    route("GET", ws!("/onlineEndpoints"), "online_endpoints", Reader, "online endpoints, by name"),
+    route("GET", ws!("/onlineEndpoints/{name}"), "online_endpoint_get", Reader, "one online endpoint"),
+    route(
+        "PUT",
+        ws!("/onlineEndpoints/{name}"),
+        "online_endpoint_put",
+        Contributor,
+        "create or update an online endpoint",
+    ),
+    route(
+        "PATCH",
+        ws!("/onlineEndpoints/{name}"),
+        "online_endpoint_patch",
+        Contributor,
+        "change parts of an online endpoint",
+    ),
+    route("DELETE", ws!("/onlineEndpoints/{name}"), "online_endpoint_delete", Contributor, "delete an online endpoint"),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/listKeys"),
+        "online_endpoint_keys",
+        Contributor,
+        "the keys of an online endpoint",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/regenerateKeys"),
+        "online_endpoint_regenerate",
+        Contributor,
+        "draw one of an online endpoint's keys anew",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/token"),
+        "online_endpoint_token",
+        Contributor,
+        "a token that opens an online endpoint for a while",
+    ),
+    route(
+        "GET",
+        ws!("/onlineEndpoints/{name}/deployments"),
+        "online_deployments",
+        Reader,
+        "online deployments, by name",
+    ),
+    route(
+        "GET",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_get",
+        Reader,
+        "one online deployment",
+    ),
+    route(
+        "PUT",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_put",
+        Contributor,
+        "create or update an online deployment",
+    ),
+    route(
+        "PATCH",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_patch",
+        Contributor,
+        "change parts of an online deployment",
+    ),
+    route(
+        "DELETE",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_delete",
+        Contributor,
+        "delete an online deployment",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}/getLogs"),
+        "online_deployment_logs",
+        Reader,
+        "the log of an online deployment",
+    ),
+    route("GET", ws!("/batchEndpoints"), "batch_endpoints", Reader, "batch endpoints, by name"),
+    route("GET", ws!("/batchEndpoints/{name}"), "batch_endpoint_get", Reader, "one batch endpoint"),
+    route("PUT", ws!("/batchEndpoints/{name}"), "batch_endpoint_put", Contributor, "create or update a batch endpoint"),
+    route(
+        "PATCH",
+        ws!("/batchEndpoints/{name}"),
+        "batch_endpoint_patch",
+        Contributor,
+        "change parts of a batch endpoint",
+    ),
+    route("DELETE", ws!("/batchEndpoints/{name}"), "batch_endpoint_delete", Contributor, "delete a batch endpoint"),
+    route(
+        "GET",
+        ws!("/batchEndpoints/{name}/jobs"),
+        "batch_endpoint_jobs",
+        Reader,
+        "jobs a batch endpoint has started",
+    ),
+    route("GET", ws!("/batchEndpoints/{name}/deployments"), "batch_deployments", Reader, "batch deployments, by name"),
+    route(
+        "GET",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_get",
+        Reader,
+        "one batch deployment",
+    ),
+    route(
+        "PUT",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_put",
+        Contributor,
+        "create or update a batch deployment",
+    ),
+    route(
+        "PATCH",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_patch",
+        Contributor,
+        "change parts of a batch deployment",
+    ),
+    route(
+        "DELETE",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_delete",
+        Contributor,
+        "delete a batch deployment",
+    ),
+    route(
+        "POST",
+        "/api/v1/endpoint/{name}/score",
+        "score",
+        Open,
+        "a request to an online endpoint, opened by its own keys",
+    ),
+    route("POST", batch!("/batchEndpoints/{name}/jobs"), "batch_score", Contributor, "run a batch endpoint"),
     route("GET", ws!("/datastores"), "datastores", Reader, "datastores"),
     route("GET", ws!("/datastores/{name}"), "datastore_get", Reader, "one datastore, without secrets"),
     route("PUT", ws!("/datastores/{name}"), "datastore_put", Contributor, "create or update a datastore"),

@@ -5,6 +5,7 @@
 
 pub mod assignment;
 pub mod causes;
+pub mod cron;
 pub mod curated;
 pub mod job;
 pub mod names;

@@ -32,17 +32,31 @@ const WORDS: &[&str] = &[
     "start",
     "stop",
     "restart",
+    "schedules",
+    "onlineEndpoints",
+    "batchEndpoints",
+    "deployments",
+    "listKeys",
+    "regenerateKeys",
+    "token",
+    "getLogs",
 ];
+
+/// Where clients look for the parts of the tree that are not of the resource manager proper.
+const FRONT: &str = "/mferp/managementfrontend";
 
 /// The same address with its words spelled as the table spells them; names are left alone.
 pub(crate) fn canonical(uri: &Uri) -> Option<Uri> {
     let path = uri.path();
+    // The front of the management plane is the same tree under another prefix.
+    let bare = path.strip_prefix(FRONT).filter(|rest| rest.starts_with('/'));
+    let path = bare.unwrap_or(path);
     let is_resource = path.get(1..14).is_some_and(|head| head.eq_ignore_ascii_case("subscriptions"));
     if !is_resource {
         return None;
     }
     let mut out = String::with_capacity(path.len());
-    let mut changed = false;
+    let mut changed = bare.is_some();
     let mut free = false;
     for (at, part) in path.split('/').skip(1).enumerate() {
         let word = match part {

@@ -11,6 +11,8 @@ pub(crate) mod jobs;
 pub(crate) mod meta;
 pub(crate) mod operations;
 pub(crate) mod paging;
+pub(crate) mod records;
+pub(crate) mod registries;
 pub(crate) mod views;
 pub(crate) mod workspaces;
 

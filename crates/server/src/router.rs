@@ -38,7 +38,9 @@ pub(crate) fn router(app: App) -> Router {
 }
 
 fn handler(route: &Route) -> MethodRouter<App> {
-    use http::{agents, artifacts, assets, blobs, computes, datastores, jobs, meta, operations, workspaces};
+    use http::{agents, artifacts, assets, blobs, computes, datastores, jobs, meta, operations, records, workspaces};
+    use records::{Kind, keys, scoring};
+    let of = |kind: Kind| axum::Extension(kind);
     match route.id {
         "health" | "health_alias" => get(meta::health),
         "ready" => get(meta::ready),
@@ -67,6 +69,38 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "compute_start" | "compute_stop" | "compute_restart" => post(computes::power),
         "vm_sizes" => get(computes::offers::vm_sizes),
         "usages" | "workspace_usages" => get(computes::offers::usages),
+        "schedules" => get(records::list).layer(of(Kind::Schedule)),
+        "schedule_get" => get(records::show).layer(of(Kind::Schedule)),
+        "schedule_put" => put(records::put).layer(of(Kind::Schedule)),
+        "schedule_patch" => patch(records::patch).layer(of(Kind::Schedule)),
+        "schedule_delete" => delete(records::delete).layer(of(Kind::Schedule)),
+        "online_endpoints" => get(records::list).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_get" => get(records::show).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_put" => put(records::put).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_patch" => patch(records::patch).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_delete" => delete(records::delete).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_keys" => post(keys::list),
+        "online_endpoint_regenerate" => post(keys::regenerate),
+        "online_endpoint_token" => post(keys::token),
+        "online_deployments" => get(records::list).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_get" => get(records::show).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_put" => put(records::put).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_patch" => patch(records::patch).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_delete" => delete(records::delete).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_logs" => post(scoring::logs),
+        "batch_endpoints" => get(records::list).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_get" => get(records::show).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_put" => put(records::put).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_patch" => patch(records::patch).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_delete" => delete(records::delete).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_jobs" => get(scoring::batch_jobs),
+        "batch_deployments" => get(records::list).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_get" => get(records::show).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_put" => put(records::put).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_patch" => patch(records::patch).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_delete" => delete(records::delete).layer(of(Kind::BatchDeployment)),
+        "score" => post(scoring::score),
+        "batch_score" => post(scoring::run_batch),
         "operation" => get(operations::show),
         "operation_result" => get(operations::result),
         "datastores" => get(datastores::list),
@@ -168,8 +202,8 @@ mod tests {
     }
 
     #[test]
-    fn only_health_and_the_api_description_are_open() {
+    fn only_health_the_api_description_and_what_has_keys_of_its_own_are_open() {
         let open: Vec<&str> = ROUTES.iter().filter(|r| r.access == Access::Open).map(|r| r.id).collect();
-        assert_eq!(open, ["health", "health_alias", "ready", "openapi"]);
+        assert_eq!(open, ["health", "health_alias", "ready", "openapi", "score"]);
     }
 }

@@ -12,8 +12,8 @@ pub mod tables;
 
 pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
 pub use tables::{
-    AssetKey, AssetRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobRow, NewJob, NodeRow, OperationRow, QueuedJob,
-    RecordFilter, RecordKey, RecordRow, WorkspaceRow,
+    AssetKey, AssetRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobRow, NewJob, NodeRow, OperationRow,
+    QueuedJob, RecordFilter, RecordKey, RecordRow, WorkspaceRow,
 };
 
 use std::{

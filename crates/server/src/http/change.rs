@@ -79,7 +79,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Conditions {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Conditions, Infallible> {
-        let text = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::to_owned);
+        let text =
+            |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::to_owned);
         Ok(Conditions { only_if: text(header::IF_MATCH), not_if: text(header::IF_NONE_MATCH) })
     }
 }
@@ -87,9 +88,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Conditions {
 impl Conditions {
     /// Whether a change may go on, given the mark of what is there now.
     pub(crate) fn hold(&self, what: &str, current: Option<&str>) -> Result<(), Problem> {
-        let fails = |message: String| {
-            Err(Problem::new(StatusCode::PRECONDITION_FAILED, "PreconditionFailed", message))
-        };
+        let fails = |message: String| Err(Problem::new(StatusCode::PRECONDITION_FAILED, "PreconditionFailed", message));
         if let Some(wanted) = &self.only_if
             && !matches(wanted, current)
         {

@@ -190,9 +190,14 @@ mod tests {
     #[test]
     fn tags_filter_by_key_and_by_value() {
         let tags = json!({"team": "vision", "size": 3});
-        for (wanted, fits) in
-            [("", true), ("team=vision", true), ("team", true), ("team=x", false), ("team=vision,size=3", true), ("none", false)]
-        {
+        for (wanted, fits) in [
+            ("", true),
+            ("team=vision", true),
+            ("team", true),
+            ("team=x", false),
+            ("team=vision,size=3", true),
+            ("none", false),
+        ] {
             assert_eq!(tagged(&asked(&[("tags", wanted)]), Some(&tags)), fits, "{wanted}");
         }
     }

@@ -8,8 +8,10 @@ mod assets;
 mod blobs;
 mod computes;
 mod datastores;
+mod endpoints;
 mod jobs;
 mod meta;
+mod schedules;
 mod workspaces;
 
 use api::{Client, Connection};

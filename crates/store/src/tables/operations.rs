@@ -43,8 +43,7 @@ impl Tx<'_> {
     }
 
     pub fn operation(&mut self, id: &str) -> Result<Option<OperationRow>, Error> {
-        let sql =
-            "select id, workspace, resource, status, error, started_at, ended_at from operations where id = ?1";
+        let sql = "select id, workspace, resource, status, error, started_at, ended_at from operations where id = ?1";
         let Some(mut row) = self.fetch_one(sql, &[id.into()])? else { return Ok(None) };
         Ok(Some(OperationRow {
             id: row.text(0)?,

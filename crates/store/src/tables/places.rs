@@ -41,7 +41,8 @@ impl Tx<'_> {
     }
 
     pub fn workspaces(&mut self) -> Result<Vec<WorkspaceRow>, Error> {
-        let sql = "select name, id, subscription, resource_group, body, created_at, changed_at from workspaces order by name";
+        let sql =
+            "select name, id, subscription, resource_group, body, created_at, changed_at from workspaces order by name";
         self.fetch(sql, &[])?.into_iter().map(workspace_of).collect()
     }
 

@@ -54,8 +54,7 @@ impl RecordKey {
 
 impl Tx<'_> {
     pub fn record(&mut self, key: &RecordKey) -> Result<Option<RecordRow>, Error> {
-        let sql =
-            format!("select {ROW} from records where workspace = ?1 and kind = ?2 and parent = ?3 and name = ?4");
+        let sql = format!("select {ROW} from records where workspace = ?1 and kind = ?2 and parent = ?3 and name = ?4");
         self.fetch_one(&sql, &key.values())?.map(row_of).transpose()
     }
 
@@ -81,6 +80,12 @@ impl Tx<'_> {
         let sql = "select name from records where workspace = ?1 and kind = ?2 and parent = ?3 order by name limit 50";
         let rows = self.fetch(sql, &[workspace.into(), kind.into(), parent.into()])?;
         rows.into_iter().map(|mut row| row.text(0)).collect()
+    }
+
+    /// Records of one name in every workspace.
+    pub fn records_named(&mut self, kind: &str, name: &str) -> Result<Vec<RecordRow>, Error> {
+        let sql = format!("select {ROW} from records where kind = ?1 and name = ?2 and parent = '' order by workspace");
+        self.fetch(&sql, &[kind.into(), name.into()])?.into_iter().map(row_of).collect()
     }
 
     /// Adds a record; `Exists` when there is one of that name.

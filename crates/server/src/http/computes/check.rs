@@ -2,11 +2,7 @@
 
 use crate::problem::Problem;
 use api::arm::text;
-use domain::{
-    sizes,
-    spec::Mistake,
-    time::parse_iso_duration,
-};
+use domain::{sizes, spec::Mistake, time::parse_iso_duration};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use store::ComputeRow;
@@ -87,7 +83,9 @@ fn take(value: &mut Value, at: &str, taken: &mut BTreeMap<String, String>) {
 
 /// Older clients send `scaleSettings` one level higher than it is kept.
 pub(crate) fn inner_form(mut body: Value) -> Value {
-    if let Some(scale) = body.get_mut("properties").and_then(Value::as_object_mut).and_then(|p| p.remove("scaleSettings")) {
+    if let Some(scale) =
+        body.get_mut("properties").and_then(Value::as_object_mut).and_then(|p| p.remove("scaleSettings"))
+    {
         body["properties"]["properties"]["scaleSettings"] = scale;
     }
     body
@@ -158,7 +156,11 @@ fn mistakes(kind: &str, inner: &Value) -> Vec<Mistake> {
     if let Some(port) = inner.get("sshPort").filter(|port| !port.is_null())
         && !port.as_u64().is_some_and(|port| (1..=65_535).contains(&port))
     {
-        bad.push(Mistake::new("properties.sshPort", format!("`{port}` is not a port"), "write a number from 1 to 65535"));
+        bad.push(Mistake::new(
+            "properties.sshPort",
+            format!("`{port}` is not a port"),
+            "write a number from 1 to 65535",
+        ));
     }
     bad
 }
@@ -225,7 +227,11 @@ fn word(inner: &Value, key: &str, words: &[&str], bad: &mut Vec<Mistake>) {
     let Some(value) = inner.get(key).filter(|value| !value.is_null()) else { return };
     if !value.as_str().is_some_and(|text| words.iter().any(|word| word.eq_ignore_ascii_case(text))) {
         let list = words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ");
-        bad.push(Mistake::new(format!("properties.{key}"), format!("{value} is not a word it knows"), format!("write {list}")));
+        bad.push(Mistake::new(
+            format!("properties.{key}"),
+            format!("{value} is not a word it knows"),
+            format!("write {list}"),
+        ));
     }
 }
 
@@ -256,7 +262,10 @@ mod tests {
             (json!({"properties": {"computeType": "Kubernetes", "properties": 3}}), "not an object"),
             (aml(json!({})), "size of the machines"),
             (aml(json!({"vmSize": "Standard_DS3_v3"})), "Standard_DS3_v2"),
-            (aml(json!({"vmSize": "Standard_DS3_v2", "scaleSettings": {"minNodeCount": 3, "maxNodeCount": 1}})), "at most 1"),
+            (
+                aml(json!({"vmSize": "Standard_DS3_v2", "scaleSettings": {"minNodeCount": 3, "maxNodeCount": 1}})),
+                "at most 1",
+            ),
             (aml(json!({"vmSize": "Standard_DS3_v2", "scaleSettings": {"maxNodeCount": -1}})), "number of nodes"),
             (
                 aml(json!({"vmSize": "Standard_DS3_v2", "scaleSettings": {"nodeIdleTimeBeforeScaleDown": "2m"}})),
