@@ -1,9 +1,18 @@
 //! Azure's resource bodies, to and from the house's own types.
 
 pub mod assets;
+pub mod component;
 pub mod datastore;
+pub mod endpoint;
+pub mod io;
 pub mod job;
+pub mod pipeline;
+pub mod place;
 pub mod reference;
+pub mod schedule;
+pub mod spark;
+pub mod sweep;
+pub mod tree;
 
 pub use reference::{AssetRef, Scope, VersionRef};
 

@@ -1,9 +1,7 @@
 //! The route table: every address the server answers, once.
 //!
-//! The server builds its router from this table and a test compares the two; the OpenAPI document is
+//! The server builds its router from this table and a test compares the two; the OpenAPI document ([`crate::openapi`]) is
 //! this table in other words. Paths match in any case where they are words, and exactly where they are names.
-
-use serde_json::{Map, Value, json};
 
 /// Who may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,10 +51,12 @@ macro_rules! ws {
     };
 }
 
-macro_rules! batch {
-    ($rest:literal) => {
+/// The same under one of the services that answer beside the resources.
+macro_rules! beside {
+    ($service:literal, $rest:literal) => {
         concat!(
-            "/batchscore/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}",
+            $service,
+            "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}",
             $rest
         )
     };
@@ -80,6 +80,33 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/health", "health_alias", Open, "the same as `/healthz`"),
     route("GET", "/readyz", "ready", Open, "whether the server can take work"),
     route("GET", "/openapi.json", "openapi", Open, "this description"),
+    route("GET", "/metadata/endpoints", "cloud_metadata", Open, "what this cloud is called and where its services are"),
+    route("GET", "/discovery", "discovery", Open, "addresses of a workspace's services"),
+    route(
+        "GET",
+        "/{tenant}/.well-known/openid-configuration",
+        "openid",
+        Open,
+        "where tokens are to be had; the tenant is `adfs` or any other word",
+    ),
+    route("GET", "/{tenant}/v2.0/.well-known/openid-configuration", "openid_v2", Open, "the same"),
+    route("POST", "/{tenant}/oauth2/v2.0/token", "token", Open, "a token for a client id and its secret"),
+    route("GET", "/msi/token", "machine_token", Open, "a token for code inside a job, for the secret it was given"),
+    route("GET", "/admin/v1/principals", "principals", Owner, "who may call this server"),
+    route(
+        "POST",
+        "/admin/v1/principals",
+        "principal_create",
+        Owner,
+        "register a user or program; shows its secret once",
+    ),
+    route("DELETE", "/admin/v1/principals/{id}", "principal_revoke", Owner, "end someone's access"),
+    route("GET", "/admin/v1/audit", "audit", Owner, "every change and refusal, newest first"),
+    route("POST", "/admin/v1/keys/rotate", "keys_rotate", Owner, "sign tokens with a new key from now on"),
+    route("GET", ws!("/roles"), "roles", Owner, "who has which role in the workspace"),
+    route("PUT", ws!("/roles/{name}"), "role_grant", Owner, "give a principal a role"),
+    route("DELETE", ws!("/roles/{name}"), "role_revoke", Owner, "take a principal's role away"),
+    route("GET", ws!("/audit"), "workspace_audit", Owner, "changes and refusals in the workspace, newest first"),
     route("GET", "/metrics", "metrics", Known, "counters and gauges in Prometheus text"),
     route(
         "GET",
@@ -110,6 +137,7 @@ pub const ROUTES: &[Route] = &[
     ),
     route("DELETE", ws!("/jobs/{name}"), "job_delete", Contributor, "archive a job that has ended"),
     route("POST", ws!("/jobs/{name}/cancel"), "job_cancel", Contributor, "ask a job to stop"),
+    route("GET", ws!("/jobs/{name}/cancel"), "job_canceled", Reader, "whether a job that was asked to stop has gone"),
     route("GET", ws!("/jobs/{name}/why"), "job_why", Reader, "where a job is, and why"),
     route("GET", ws!("/jobs/{name}/samples"), "job_samples", Reader, "load of the node while the job ran"),
     route("GET", ws!("/jobs/{name}/artifacts"), "job_artifacts", Reader, "logs and captured files of a job"),
@@ -119,6 +147,65 @@ pub const ROUTES: &[Route] = &[
         "job_artifact",
         Reader,
         "a piece of a file, from an offset; waits for more when asked",
+    ),
+    route("GET", beside!("/history/v1.0", "/runs/{name}"), "run_get", Reader, "a job as a run"),
+    route(
+        "GET",
+        beside!("/history/v1.0", "/runs/{name}/details"),
+        "run_details",
+        Reader,
+        "status, error and logs of a run; the links to its logs need no token",
+    ),
+    route("GET", beside!("/history/v1.0", "/runs/{name}/children"), "run_children", Reader, "runs that a run started"),
+    route(
+        "GET",
+        beside!("/history/v1.0", "/runs/{name}/serviceinstances/{node}"),
+        "run_services",
+        Reader,
+        "services that run on a node of a run",
+    ),
+    route("GET", beside!("/history/v1.0", "/runs/{name}/logs/{*path}"), "run_log", Signed, "a log, by its signed link"),
+    route(
+        "POST",
+        beside!("/history/v1.0", "/rundata"),
+        "run_data",
+        Reader,
+        "the run that the body names, with ids of its outputs",
+    ),
+    route(
+        "GET",
+        beside!("/history/v1.0", "/experiments/{experiment}/runs/{name}"),
+        "experiment_run_get",
+        Reader,
+        "a run of an experiment",
+    ),
+    route(
+        "PATCH",
+        beside!("/history/v1.0", "/experiments/{experiment}/runs/{name}"),
+        "experiment_run_patch",
+        Contributor,
+        "add tags and properties, change the name and description, hide or show",
+    ),
+    route(
+        "GET",
+        beside!("/history/v1.0", "/experiments/{experiment}/runs/{name}/details"),
+        "experiment_run_details",
+        Reader,
+        "status, error and logs of a run of an experiment",
+    ),
+    route(
+        "POST",
+        beside!("/data/v1.0", "/dataversion/batchGetResolvedUris"),
+        "data_resolve",
+        Reader,
+        "where ids of data and of runs' outputs lead",
+    ),
+    route(
+        "POST",
+        beside!("/modelregistry/v1.0", "/models/batchGetResolvedUris"),
+        "models_resolve",
+        Reader,
+        "where ids of models and of runs' model outputs lead",
     ),
     route("GET", ws!("/computes"), "computes", Reader, "compute targets"),
     route("GET", ws!("/computes/{name}"), "compute_get", Reader, "one compute target"),
@@ -279,7 +366,13 @@ pub const ROUTES: &[Route] = &[
         Open,
         "a request to an online endpoint, opened by its own keys",
     ),
-    route("POST", batch!("/batchEndpoints/{name}/jobs"), "batch_score", Contributor, "run a batch endpoint"),
+    route(
+        "POST",
+        beside!("/batchscore", "/batchEndpoints/{name}/jobs"),
+        "batch_score",
+        Contributor,
+        "run a batch endpoint",
+    ),
     route("GET", ws!("/datastores"), "datastores", Reader, "datastores"),
     route("GET", ws!("/datastores/{name}"), "datastore_get", Reader, "one datastore, without secrets"),
     route("PUT", ws!("/datastores/{name}"), "datastore_put", Contributor, "create or update a datastore"),
@@ -328,36 +421,3 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/agent/v1/poll", "agent_poll", Agent, "assignments and stops; waits until there are some"),
     route("POST", "/agent/v1/report", "agent_report", Agent, "what happened to attempts, and readings of the node"),
 ];
-
-/// The OpenAPI document.
-pub fn openapi(version: &str) -> Value {
-    let mut paths: Map<String, Value> = Map::new();
-    for route in ROUTES {
-        let names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-        let parameters: Vec<Value> = names
-            .map(|name| json!({"name": name.trim_start_matches('*'), "in": "path", "required": true, "schema": {"type": "string"}}))
-            .collect();
-        let security = match route.access {
-            Access::Open => json!([]),
-            Access::Known | Access::Reader | Access::Contributor | Access::Owner | Access::Agent => {
-                json!([{"bearer": []}])
-            }
-            Access::Signed => json!([{"bearer": []}, {"signature": []}]),
-        };
-        let operation = json!({
-            "operationId": route.id, "summary": route.about, "parameters": parameters, "security": security,
-            "responses": {"default": {"description": "the resource, or an error envelope"}},
-        });
-        let at = paths.entry(route.path.replace("{*", "{")).or_insert_with(|| json!({}));
-        at[route.method.to_lowercase()] = operation;
-    }
-    json!({
-        "openapi": "3.1.0",
-        "info": {"title": "Peregrine", "version": version},
-        "paths": paths,
-        "components": {"securitySchemes": {
-            "bearer": {"type": "http", "scheme": "bearer"},
-            "signature": {"type": "apiKey", "in": "query", "name": "sig"},
-        }},
-    })
-}

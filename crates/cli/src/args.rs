@@ -3,6 +3,7 @@
 //! One file per noun. A leading `ml` is dropped, so that scripts written for `az ml` run as they are.
 
 pub(crate) mod asset;
+pub(crate) mod identity;
 pub(crate) mod job;
 pub(crate) mod machine;
 pub(crate) mod place;
@@ -82,6 +83,12 @@ pub(crate) enum Noun {
     /// Manage workspaces
     #[command(subcommand)]
     Workspace(place::WorkspaceVerb),
+    /// Connect the Python SDK and MLflow
+    #[command(subcommand)]
+    Sdk(identity::SdkVerb),
+    /// Manage who may call the server, and as what
+    #[command(subcommand)]
+    Principal(identity::PrincipalVerb),
     /// Start, stop and inspect the server
     #[command(subcommand)]
     Server(machine::ServerVerb),

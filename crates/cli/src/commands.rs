@@ -9,6 +9,8 @@ mod datastore;
 mod environment;
 mod job;
 mod model;
+mod principal;
+mod sdk;
 mod server;
 mod workspace;
 
@@ -87,6 +89,8 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         Noun::Datastore(verb) => wait(datastore::run(context, verb)),
         Noun::Compute(verb) => wait(compute::run(context, verb)),
         Noun::Workspace(verb) => wait(workspace::run(context, verb)),
+        Noun::Sdk(verb) => wait(sdk::run(context, verb)),
+        Noun::Principal(verb) => wait(principal::run(context, verb)),
         Noun::Server(verb) => server::run(context, verb),
         Noun::Config(verb) => config::run(context, verb),
         Noun::Completion { shell } => completion(context, shell),

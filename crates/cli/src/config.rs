@@ -41,6 +41,10 @@ pub(crate) struct Config {
     pub(crate) http: Option<SocketAddr>,
     pub(crate) tls_cert: Option<PathBuf>,
     pub(crate) tls_key: Option<PathBuf>,
+    /// How clients reach the server, where that is not the address it listens on.
+    pub(crate) public_url: Option<String>,
+    /// Requests a second that one caller may make; 0 for no limit.
+    pub(crate) rate_limit: u32,
     /// A server elsewhere; this machine's own when absent.
     pub(crate) url: Option<String>,
     pub(crate) token_file: Option<PathBuf>,

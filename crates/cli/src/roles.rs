@@ -55,14 +55,19 @@ async fn serve(config: &Config) -> Done {
     let listening = server::listen(config.listen, !config.listen_chosen, config.http, &certificates).await;
     let listening = listening.map_err(|error| listen_failure(&error))?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
+    let authority = fs::read(agent::server::authority_file(&home)).ok();
+    let bundle = server::write_bundle(&keys, authority.as_deref()).context("cannot write the file of authorities")?;
     let settings = server::Settings {
         version: version.clone(),
         subscription: config.subscription.clone(),
         resource_group: config.resource_group.clone(),
         workspace: config.workspace.clone(),
+        public_url: config.public_url.clone(),
+        bundle: Some(bundle),
         instance_types: config.instance_types.clone(),
         isolation_required: config.isolation_required,
         max_retries: config.max_retries,
+        rate_limit: config.rate_limit,
         clock: server::clock::now,
     };
     let program = std::env::current_exe().context("cannot find this program's own file")?;

@@ -20,12 +20,18 @@ pub struct Settings {
     pub resource_group: String,
     /// The workspace every server has.
     pub workspace: String,
+    /// How clients reach this server, where that is not the address it listens on.
+    pub public_url: Option<String>,
+    /// The file of authorities that jobs on this machine are told to trust.
+    pub bundle: Option<std::path::PathBuf>,
     /// The operator's own instance types of the local target.
     pub instance_types: Vec<InstanceType>,
     /// Jobs whose environment names an image must run in a container.
     pub isolation_required: bool,
     /// How often a job is tried again when its node was lost.
     pub max_retries: u32,
+    /// Requests a second that one caller may make; 0 for no limit.
+    pub rate_limit: u32,
     pub clock: fn() -> Timestamp,
 }
 
@@ -39,6 +45,7 @@ pub struct Inner {
     pub settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) tokens: crate::auth::Tokens,
+    pub(crate) limits: crate::auth::Limits,
     /// `https://host:port`, as clients reach this server.
     pub(crate) url: String,
     pub(crate) workspaces: Mutex<HashMap<String, Arc<WorkspaceRow>>>,
@@ -68,9 +75,10 @@ impl App {
         let started_at = (settings.clock)();
         App(Arc::new(Inner {
             files,
-            settings,
             metrics: Metrics::default(),
             tokens,
+            limits: crate::auth::Limits::new(settings.rate_limit),
+            settings,
             url,
             workspaces: Mutex::default(),
             nodes: Mutex::default(),

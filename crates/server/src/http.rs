@@ -7,10 +7,13 @@ pub(crate) mod blobs;
 pub(crate) mod change;
 pub(crate) mod computes;
 pub(crate) mod datastores;
+pub(crate) mod history;
+pub(crate) mod identity;
 pub(crate) mod jobs;
 pub(crate) mod meta;
 pub(crate) mod operations;
 pub(crate) mod paging;
+pub(crate) mod principals;
 pub(crate) mod records;
 pub(crate) mod registries;
 pub(crate) mod views;
@@ -47,6 +50,10 @@ pub(crate) struct At {
     /// An operation.
     #[serde(default)]
     pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) experiment: String,
+    #[serde(default)]
+    pub(crate) node: String,
 }
 
 /// Query parameters, however spelled.

@@ -17,7 +17,7 @@ mod router;
 mod tls;
 
 pub use app::{App, Settings};
-pub use auth::{Caller, Role, make_token};
+pub use auth::{Caller, Who, make_token};
 pub use listen::{Listening, StartError, listen, serve};
 pub use problem::Problem;
-pub use tls::Certificates;
+pub use tls::{Certificates, write_bundle};

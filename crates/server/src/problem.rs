@@ -114,7 +114,7 @@ impl IntoResponse for Problem {
         let body =
             json!({"error": {"code": self.code, "message": self.message, "details": details, "additionalInfo": []}});
         let mut answer = (self.status, Json(body)).into_response();
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+        if matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         answer

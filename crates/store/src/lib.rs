@@ -12,8 +12,8 @@ pub mod tables;
 
 pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
 pub use tables::{
-    AssetKey, AssetRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobRow, NewJob, NodeRow, OperationRow,
-    QueuedJob, RecordFilter, RecordKey, RecordRow, WorkspaceRow,
+    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobRow, NewJob, NodeRow,
+    OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, WorkspaceRow, acting,
 };
 
 use std::{
@@ -99,13 +99,17 @@ impl Store {
         Ok(Store { engine, bells, home: home.into(), secrets })
     }
 
-    /// Runs `work` in a transaction and waits until it is durable. An error undoes everything `work` did.
+    /// Runs `work` in a transaction and waits until it is durable. An error undoes everything `work` did. A change made
+    /// while someone [acts](acting) is recorded in the audit in the same transaction.
     pub async fn write<T, F>(&self, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, Error> + Send + 'static,
     {
-        self.engine.write(work).await
+        match tables::act_under_way() {
+            Some(acting) => self.engine.write(move |tx| tx.audited(&acting, work)).await,
+            None => self.engine.write(work).await,
+        }
     }
 
     /// Reads in the writer's turn, where pages are warm: for the loops that look after every change. A reader of its own

@@ -1,5 +1,7 @@
 //! Command jobs: `properties` of the resource, to and from [`CommandJob`].
 
+mod kinds;
+
 use super::{put, scalar, text, texts};
 use domain::{
     assignment::{InputMode, OutputMode},
@@ -49,13 +51,9 @@ pub fn spec(body: &Value) -> Result<CommandJob, Vec<Mistake>> {
     if !body.is_object() {
         return Err(vec![Mistake::new("properties", "must be an object", "send the job under `properties`")]);
     }
-    match text(body, "jobType").as_deref() {
-        None | Some("Command") => {}
-        Some(other) => bad.push(Mistake::new(
-            "jobType",
-            format!("`{other}` jobs cannot run yet; `Command` jobs can"),
-            "submit a command job",
-        )),
+    bad.extend(kinds::mistakes(body));
+    if !kinds::runs(body) {
+        return Err(bad);
     }
     let job = CommandJob {
         display_name: text(body, "displayName"),
@@ -234,6 +232,48 @@ fn resources_body(resources: &JobResources) -> Value {
     Value::Object(map)
 }
 
+/// The resources of a job from the words of a file.
+pub fn resources_of(value: &Value) -> Value {
+    let mut map = Map::new();
+    for (ours, wire) in [
+        ("instance_count", "instanceCount"),
+        ("instance_type", "instanceType"),
+        ("shm_size", "shmSize"),
+        ("max_instance_count", "maxInstanceCount"),
+        ("locations", "locations"),
+    ] {
+        put(&mut map, wire, value.get(ours).filter(|inner| !inner.is_null()).cloned());
+    }
+    let arguments = match value.get("docker_args") {
+        Some(Value::Array(many)) => Some(many.iter().filter_map(scalar).collect::<Vec<_>>().join(" ")),
+        Some(one) => scalar(one),
+        None => None,
+    };
+    put(&mut map, "dockerArgs", arguments.map(Value::from));
+    put(
+        &mut map,
+        "properties",
+        value.get("properties").filter(|p| p.is_object()).cloned().unwrap_or_else(|| json!({})),
+    );
+    Value::Object(map)
+}
+
+/// A distribution from the words of a file.
+pub fn distribution_of(value: &Value) -> Value {
+    match serde_json::from_value::<Distribution>(value.clone()) {
+        Ok(distribution) => distribution_body(&distribution),
+        Err(_) => value.clone(),
+    }
+}
+
+/// A service from the words of a file.
+pub fn service_of(value: &Value) -> Value {
+    match serde_json::from_value::<Service>(value.clone()) {
+        Ok(service) => service_body(&service),
+        Err(_) => value.clone(),
+    }
+}
+
 fn limits(value: Option<&Value>, bad: &mut Vec<Mistake>) -> Limits {
     let Some(iso) = value.and_then(|v| text(v, "timeout")) else { return Limits::default() };
     match time::parse_iso_duration(&iso) {
@@ -394,10 +434,10 @@ mod tests {
     #[test]
     fn every_mistake_of_a_body_is_told_at_once() {
         let bad = spec(&json!({
-            "jobType": "Sweep", "limits": {"timeout": "10"}, "inputs": {"d": {"jobInputType": "folder", "uri": "x"}},
+            "jobType": "Command", "limits": {"timeout": "10"}, "inputs": {"d": {"jobInputType": "folder", "uri": "x"}},
             "distribution": {"distributionType": "Carrier"},
         }))
         .unwrap_err();
-        assert_eq!(bad.len(), 4, "{bad:?}");
+        assert_eq!(bad.len(), 3, "{bad:?}");
     }
 }

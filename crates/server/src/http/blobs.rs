@@ -14,7 +14,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use domain::Timestamp;
+use domain::{Role, Timestamp};
 use futures_util::StreamExt;
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf, time::UNIX_EPOCH};
 use store::files::{Found, full_or};
@@ -59,14 +59,22 @@ fn spot_of(app: &App, path: &str) -> Option<Spot> {
 }
 
 fn open(app: &App, path: &str, request: &Request, write: bool) -> Result<Spot, Problem> {
-    let known = request.extensions().get::<Caller>().is_some();
+    let caller = request.extensions().get::<Caller>();
+    let known = caller.is_some();
     let query = request.uri().query().unwrap_or_default();
     if !known && !query.contains("sig=") {
         return Err(unauthorized("a signed link or a user's token is needed"));
     }
     let spot = spot_of(app, path).ok_or_else(|| missing("ContainerNotFound"))?;
-    if known || link_opens(app.store.keyring(), query, &spot.workspace, &spot.container, write, app.now()) {
+    let role = if write { Role::Contributor } else { Role::Reader };
+    if caller.is_some_and(|caller| caller.may(&spot.workspace, role))
+        || link_opens(app.store.keyring(), query, &spot.workspace, &spot.container, &spot.path, write, app.now())
+    {
         return Ok(spot);
+    }
+    if let Some(caller) = caller {
+        let message = format!("`{}` is not {role} of `{}`", caller.name, spot.workspace);
+        return Err(Problem::new(StatusCode::FORBIDDEN, "AuthorizationPermissionMismatch", message));
     }
     let message = "the link's signature does not open this container, or its time is over";
     Err(Problem::new(StatusCode::FORBIDDEN, "AuthenticationFailed", message))
@@ -285,7 +293,7 @@ fn missing(code: &'static str) -> Problem {
 }
 
 /// The envelope blob clients read: XML, and the code again in a header.
-fn dialect(problem: Problem) -> Response {
+pub(crate) fn dialect(problem: Problem) -> Response {
     let body = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>{}</Code><Message>{}</Message></Error>",
         problem.code,

@@ -20,7 +20,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<&'static str, Proble
 }
 
 pub(crate) async fn openapi(State(app): State<App>) -> Json<Value> {
-    Json(api::routes::openapi(&app.settings.version))
+    Json(api::openapi::openapi(&app.settings.version))
 }
 
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
@@ -28,6 +28,11 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem>
     let text = app.metrics.render(&phases);
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}
+
+/// A refusal in the words its route's clients read.
+pub(crate) fn in_dialect(route: &str, problem: Problem) -> Response {
+    if route.starts_with("blob_") { super::blobs::dialect(problem) } else { problem.into_response() }
 }
 
 pub(crate) async fn nothing_here(uri: Uri) -> Problem {

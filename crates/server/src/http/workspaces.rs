@@ -3,15 +3,16 @@
 use super::{At, Body};
 use crate::{
     app::{App, scope},
+    auth::Caller,
     problem::Problem,
 };
 use api::arm::{PROVIDER, system_data};
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, State},
     http::StatusCode,
 };
-use domain::names::WorkspaceName;
+use domain::{Role, names::WorkspaceName};
 use serde_json::{Value, json};
 use store::{DatastoreRow, Tx, WorkspaceRow};
 
@@ -19,8 +20,9 @@ use store::{DatastoreRow, Tx, WorkspaceRow};
 pub(crate) const BLOB_STORE: &str = "workspaceblobstore";
 pub(crate) const ARTIFACT_STORE: &str = "workspaceartifactstore";
 
-pub(crate) async fn list(State(app): State<App>) -> Result<Json<Value>, Problem> {
-    let rows = app.store.read(|tx| tx.workspaces()).await?;
+pub(crate) async fn list(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Json<Value>, Problem> {
+    let mut rows = app.store.read(|tx| tx.workspaces()).await?;
+    rows.retain(|row| caller.may(&row.name, Role::Reader));
     Ok(Json(super::views::page(rows.iter().map(|row| view(&app, row)).collect(), None)))
 }
 

@@ -10,7 +10,7 @@ use crate::{
 };
 use domain::{
     JobName, names,
-    spec::{CommandJob, check::Spec, shape::Noun, yaml::to_yaml},
+    spec::{CommandJob, Mistake, cannot_run, check::Spec, shape::Noun, yaml::to_yaml},
 };
 use serde_json::{Value, json};
 use std::{fs, path::Path, process::ExitCode};
@@ -40,14 +40,19 @@ pub(super) async fn create(context: &Context, args: &Create) -> Done<ExitCode> {
 }
 
 pub(super) fn validate(context: &Context, args: &ValidateArgs) -> Done {
-    let (job, base) = read(&args.file, &args.set)?;
-    if let Some(name) = &job.name {
-        parse_name(name)?;
-    }
-    if !args.spec_only {
-        resolve::check_files(&job, &base)?;
+    let SpecFile { spec, base } = spec_file::read(Noun::Job, &args.file, &args.set)?;
+    if let Spec::Job(job) = &spec {
+        if let Some(name) = &job.name {
+            parse_name(name)?;
+        }
+        if !args.spec_only {
+            resolve::check_files(job, &base)?;
+        }
     }
     context.output.note(&format!("`{}` is a valid job file", args.file.display()));
+    if let Some(mistake) = cannot_run(&spec) {
+        context.output.note(&format!("notice: {}", mistake.message));
+    }
     Ok(())
 }
 
@@ -76,8 +81,13 @@ async fn submit(session: &Session<'_>, job: &mut CommandJob, base: &Base, name: 
 }
 
 fn read(file: &Path, sets: &[String]) -> Done<(CommandJob, Base)> {
-    match spec_file::read(Noun::Job, file, sets)? {
-        SpecFile { spec: Spec::Job(job), base } => Ok((*job, base)),
+    let SpecFile { spec, base } = spec_file::read(Noun::Job, file, sets)?;
+    if let Some(mistake) = cannot_run(&spec) {
+        let mistake = Mistake { file: file.display().to_string(), ..mistake };
+        return Err(spec_file::refuse("the file is valid, and its job cannot run yet", &[mistake]));
+    }
+    match spec {
+        Spec::Job(job) => Ok((*job, base)),
         _ => Err(Failure::input(format!("`{}` is not a job file", file.display()))),
     }
 }

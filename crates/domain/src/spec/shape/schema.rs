@@ -1,7 +1,7 @@
 //! The table as a JSON Schema, for completion in editors.
 
-use super::{Kind, Noun, Object};
-use serde_json::{Value, json};
+use super::{Kind, Noun, Object, Unknown, Variant, compare::may_be_empty};
+use serde_json::{Map, Value, json};
 
 /// The schema of a noun's file, draft 7. Keys of every `type` are allowed; which go together is checked elsewhere.
 pub fn json_schema(noun: Noun) -> Value {
@@ -12,30 +12,70 @@ pub fn json_schema(noun: Noun) -> Value {
 }
 
 fn object(object: &Object) -> Value {
-    let mut properties = serde_json::Map::new();
-    for key in object.keys_for(None) {
+    let required: Vec<_> = object.keys.iter().filter(|key| key.required).map(|key| key.name).collect();
+    let open = object.unknown != Unknown::Refused;
+    let mut schema = json!({
+        "type": "object", "description": object.doc, "properties": properties(object), "additionalProperties": open
+    });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    let rules: Vec<Value> = object.variants.iter().filter_map(|variant| rule(object, variant)).collect();
+    if !rules.is_empty() {
+        schema["allOf"] = json!(rules);
+    }
+    schema
+}
+
+/// Every key of every variant; one that means several things may be any of them.
+fn properties(object: &Object) -> Map<String, Value> {
+    let mut properties = Map::new();
+    for key in object.all_keys() {
         let mut schema = kind(&key.kind);
         schema["description"] = json!(key.doc);
         if !key.default.is_empty() {
             schema["default"] = json!(key.default);
         }
-        properties.entry(key.name).or_insert(schema);
+        let Some(known) = properties.get_mut(key.name) else {
+            properties.insert(key.name.to_owned(), schema);
+            continue;
+        };
+        // A key's own description tells one meaning from a list of several.
+        match known.get("description").is_some() {
+            true if *known == schema => {}
+            true => *known = json!({ "anyOf": [known.take(), schema] }),
+            false => known["anyOf"].as_array_mut().expect("several meanings are a list").push(schema),
+        }
     }
-    let required: Vec<_> = object.keys.iter().filter(|key| key.required).map(|key| key.name).collect();
-    let mut schema =
-        json!({ "type": "object", "description": object.doc, "properties": properties, "additionalProperties": false });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
+    properties
+}
+
+/// What a variant needs beside the rest.
+fn rule(object: &Object, variant: &Variant) -> Option<Value> {
+    let required: Vec<_> = variant.keys.iter().filter(|key| key.required).map(|key| key.name).collect();
+    if required.is_empty() {
+        return None;
     }
-    schema
+    let named = json!({ "properties": { "type": { "const": variant.word } }, "required": ["type"] });
+    let condition = match object.otherwise == Some(variant.word) {
+        true => json!({ "anyOf": [named, { "not": { "required": ["type"] } }] }),
+        false => named,
+    };
+    Some(json!({ "if": condition, "then": { "required": required } }))
 }
 
 fn kind(kind_: &Kind) -> Value {
     match kind_ {
         Kind::Text => json!({ "type": "string" }),
         Kind::Label | Kind::Scalar => json!({ "type": ["string", "number", "boolean"] }),
+        Kind::Int { min: i64::MIN, max: i64::MAX } => json!({ "type": "integer" }),
         Kind::Int { min, max: i64::MAX } => json!({ "type": "integer", "minimum": min }),
         Kind::Int { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::Number => json!({ "type": "number" }),
+        Kind::Any | Kind::Shown => json!({}),
+        Kind::Reference { .. } => {
+            json!({ "type": "string", "pattern": "^(azureml:|file:|/subscriptions/).+|^serverless$" })
+        }
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Words(words) => json!({ "enum": words }),
         Kind::Labels => {
@@ -54,10 +94,8 @@ fn kind(kind_: &Kind) -> Value {
 
 /// A name with nothing after it stands for the defaults, where every key has one.
 fn or_null(schema: Value, kind: &Kind) -> Value {
-    match kind {
-        Kind::Object(object) if object.keys.iter().all(|key| !key.required) => {
-            json!({ "anyOf": [schema, { "type": "null" }] })
-        }
-        _ => schema,
+    match may_be_empty(kind) {
+        true => json!({ "anyOf": [schema, { "type": "null" }] }),
+        false => schema,
     }
 }

@@ -12,6 +12,7 @@ use axum::{
     extract::{Path, State},
     http::{HeaderMap, StatusCode, header},
 };
+use domain::Role;
 use serde_json::{Value, json};
 
 /// A request to an online endpoint. Its own keys and tokens open it, so the table of routes does not.
@@ -33,9 +34,10 @@ pub(crate) async fn score(
             rows.into_iter().map(|row| Ok((tx.record_secret(&row.key)?, row))).collect::<Result<Vec<_>, _>>()
         })
         .await?;
-    let known = || app.tokens.caller(header, app.store.keyring(), app.now()).is_ok();
+    let caller = app.tokens.caller(header, app.store.keyring(), app.now()).ok();
+    let may = |workspace: &str| caller.as_ref().is_some_and(|caller| caller.may(workspace, Role::Reader));
     let opened = endpoints.iter().any(|(secret, row)| match keys::mode(row).as_str() {
-        "aadtoken" => known(),
+        "aadtoken" => may(&row.key.workspace),
         _ => keys::opens(&app, row, secret, &word),
     });
     // Whether an endpoint exists is for those who may call it.
