@@ -42,6 +42,12 @@ macro_rules! location {
     };
 }
 
+macro_rules! group {
+    ($rest:literal) => {
+        concat!("/subscriptions/{subscription}/resourceGroups/{group}/providers/", $rest)
+    };
+}
+
 macro_rules! ws {
     ($rest:literal) => {
         concat!(
@@ -126,6 +132,22 @@ pub const ROUTES: &[Route] = &[
     route("PUT", ws!(""), "workspace_put", Owner, "create or update a workspace"),
     route("PATCH", ws!(""), "workspace_patch", Owner, "update a workspace"),
     route("DELETE", ws!(""), "workspace_delete", Owner, "delete a workspace that runs nothing"),
+    route("POST", ws!("/listKeys"), "workspace_keys", Contributor, "keys of a workspace's parts; here it has none"),
+    route(
+        "PUT",
+        group!("Microsoft.Resources/deployments/{name}"),
+        "template_put",
+        Owner,
+        "create the workspace that a template's parameters describe",
+    ),
+    route("GET", group!("Microsoft.Resources/deployments/{name}"), "template_get", Known, "a template deployment"),
+    route(
+        "GET",
+        "/subscriptions/{subscription}/resourceGroups/{group}/deployments/{name}/operations",
+        "template_steps",
+        Known,
+        "the steps of a template deployment",
+    ),
     route("GET", ws!("/jobs"), "jobs", Reader, "jobs, newest first"),
     route("GET", ws!("/jobs/{name}"), "job_get", Reader, "one job"),
     route(

@@ -53,6 +53,8 @@ const WORDS: &[&str] = &[
 /// Services beside the resources, which stand before a resource path.
 const SERVICES: &[&str] =
     &["/history/v1.0", "/metric/v2.0", "/data/v1.0", "/modelregistry/v1.0", FRONT, "/mlflow/v1.0", "/mlflow/v2.0"];
+/// The provider of template deployments.
+const RESOURCES: &str = "Microsoft.Resources";
 /// Where clients look for the resources of a data plane.
 const FRONT: &str = "/mferp/managementfrontend";
 /// How many parts name a workspace; what follows it under a dialect that is not ours is left alone.
@@ -79,6 +81,7 @@ pub(crate) fn canonical(uri: &Uri) -> Option<Uri> {
         let word = match part {
             _ if free => part,
             part if part.eq_ignore_ascii_case(api::arm::PROVIDER) => api::arm::PROVIDER,
+            part if part.eq_ignore_ascii_case(RESOURCES) => RESOURCES,
             part if at % 2 == 0 => WORDS.iter().find(|word| word.eq_ignore_ascii_case(part)).unwrap_or(&part),
             part => part,
         };

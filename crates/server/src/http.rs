@@ -28,7 +28,7 @@ use serde::Deserialize;
 use std::collections::HashMap;
 
 /// The names in a path.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct At {
     #[serde(default)]
     pub(crate) subscription: String,
@@ -54,6 +54,13 @@ pub(crate) struct At {
     pub(crate) experiment: String,
     #[serde(default)]
     pub(crate) node: String,
+}
+
+impl At {
+    /// The same subscription and group, and nothing more.
+    pub(crate) fn place(&self) -> At {
+        At { subscription: self.subscription.clone(), group: self.group.clone(), ..At::default() }
+    }
 }
 
 /// Query parameters, however spelled.

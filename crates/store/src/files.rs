@@ -4,6 +4,8 @@
 //! Layout: `<home>/blobs/<workspace>/<container>/<path>`. The artifact container `azureml` holds
 //! `ExperimentRun/dcid.<job>/` for each job, which agents on this machine write to directly.
 
+mod aside;
+
 use crate::Error;
 use std::{
     fs, io,
