@@ -42,6 +42,12 @@ macro_rules! location {
     };
 }
 
+macro_rules! group {
+    ($rest:literal) => {
+        concat!("/subscriptions/{subscription}/resourceGroups/{group}/providers/", $rest)
+    };
+}
+
 macro_rules! ws {
     ($rest:literal) => {
         concat!(
@@ -126,6 +132,22 @@ pub const ROUTES: &[Route] = &[
     route("PUT", ws!(""), "workspace_put", Owner, "create or update a workspace"),
     route("PATCH", ws!(""), "workspace_patch", Owner, "update a workspace"),
     route("DELETE", ws!(""), "workspace_delete", Owner, "delete a workspace that runs nothing"),
+    route("POST", ws!("/listKeys"), "workspace_keys", Contributor, "keys of a workspace's parts; here it has none"),
+    route(
+        "PUT",
+        group!("Microsoft.Resources/deployments/{name}"),
+        "template_put",
+        Owner,
+        "create the workspace that a template's parameters describe",
+    ),
+    route("GET", group!("Microsoft.Resources/deployments/{name}"), "template_get", Known, "a template deployment"),
+    route(
+        "GET",
+        "/subscriptions/{subscription}/resourceGroups/{group}/deployments/{name}/operations",
+        "template_steps",
+        Known,
+        "the steps of a template deployment",
+    ),
     route("GET", ws!("/jobs"), "jobs", Reader, "jobs, newest first"),
     route("GET", ws!("/jobs/{name}"), "job_get", Reader, "one job"),
     route(
@@ -225,6 +247,152 @@ pub const ROUTES: &[Route] = &[
         "operation_result",
         Known,
         "the result of a long-running operation, once it has one",
+    ),
+    route("GET", ws!("/schedules"), "schedules", Reader, "schedules, by name"),
+    route("GET", ws!("/schedules/{name}"), "schedule_get", Reader, "one schedule"),
+    route("PUT", ws!("/schedules/{name}"), "schedule_put", Contributor, "create or update a schedule"),
+    route("PATCH", ws!("/schedules/{name}"), "schedule_patch", Contributor, "change parts of a schedule"),
+    route("DELETE", ws!("/schedules/{name}"), "schedule_delete", Contributor, "delete a schedule"),
+    route("GET", ws!("/onlineEndpoints"), "online_endpoints", Reader, "online endpoints, by name"),
+    route("GET", ws!("/onlineEndpoints/{name}"), "online_endpoint_get", Reader, "one online endpoint"),
+    route(
+        "PUT",
+        ws!("/onlineEndpoints/{name}"),
+        "online_endpoint_put",
+        Contributor,
+        "create or update an online endpoint",
+    ),
+    route(
+        "PATCH",
+        ws!("/onlineEndpoints/{name}"),
+        "online_endpoint_patch",
+        Contributor,
+        "change parts of an online endpoint",
+    ),
+    route("DELETE", ws!("/onlineEndpoints/{name}"), "online_endpoint_delete", Contributor, "delete an online endpoint"),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/listKeys"),
+        "online_endpoint_keys",
+        Contributor,
+        "the keys of an online endpoint",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/regenerateKeys"),
+        "online_endpoint_regenerate",
+        Contributor,
+        "draw one of an online endpoint's keys anew",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/token"),
+        "online_endpoint_token",
+        Contributor,
+        "a token that opens an online endpoint for a while",
+    ),
+    route(
+        "GET",
+        ws!("/onlineEndpoints/{name}/deployments"),
+        "online_deployments",
+        Reader,
+        "online deployments, by name",
+    ),
+    route(
+        "GET",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_get",
+        Reader,
+        "one online deployment",
+    ),
+    route(
+        "PUT",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_put",
+        Contributor,
+        "create or update an online deployment",
+    ),
+    route(
+        "PATCH",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_patch",
+        Contributor,
+        "change parts of an online deployment",
+    ),
+    route(
+        "DELETE",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_delete",
+        Contributor,
+        "delete an online deployment",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}/getLogs"),
+        "online_deployment_logs",
+        Reader,
+        "the log of an online deployment",
+    ),
+    route("GET", ws!("/batchEndpoints"), "batch_endpoints", Reader, "batch endpoints, by name"),
+    route("GET", ws!("/batchEndpoints/{name}"), "batch_endpoint_get", Reader, "one batch endpoint"),
+    route("PUT", ws!("/batchEndpoints/{name}"), "batch_endpoint_put", Contributor, "create or update a batch endpoint"),
+    route(
+        "PATCH",
+        ws!("/batchEndpoints/{name}"),
+        "batch_endpoint_patch",
+        Contributor,
+        "change parts of a batch endpoint",
+    ),
+    route("DELETE", ws!("/batchEndpoints/{name}"), "batch_endpoint_delete", Contributor, "delete a batch endpoint"),
+    route(
+        "GET",
+        ws!("/batchEndpoints/{name}/jobs"),
+        "batch_endpoint_jobs",
+        Reader,
+        "jobs a batch endpoint has started",
+    ),
+    route("GET", ws!("/batchEndpoints/{name}/deployments"), "batch_deployments", Reader, "batch deployments, by name"),
+    route(
+        "GET",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_get",
+        Reader,
+        "one batch deployment",
+    ),
+    route(
+        "PUT",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_put",
+        Contributor,
+        "create or update a batch deployment",
+    ),
+    route(
+        "PATCH",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_patch",
+        Contributor,
+        "change parts of a batch deployment",
+    ),
+    route(
+        "DELETE",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_delete",
+        Contributor,
+        "delete a batch deployment",
+    ),
+    route(
+        "POST",
+        "/api/v1/endpoint/{name}/score",
+        "score",
+        Open,
+        "a request to an online endpoint, opened by its own keys",
+    ),
+    route(
+        "POST",
+        beside!("/batchscore", "/batchEndpoints/{name}/jobs"),
+        "batch_score",
+        Contributor,
+        "run a batch endpoint",
     ),
     route("GET", ws!("/datastores"), "datastores", Reader, "datastores"),
     route("GET", ws!("/datastores/{name}"), "datastore_get", Reader, "one datastore, without secrets"),

@@ -21,6 +21,8 @@ pub(crate) use sweep::snapshots_in;
 pub use sweep::{DRAFT_LIFE, SNAPSHOT_LIFE, Swept};
 pub use usage::{NoRoom, Room};
 
+mod aside;
+
 use crate::Error;
 use std::{
     fs, io,

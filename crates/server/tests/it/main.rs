@@ -9,10 +9,12 @@ mod assets;
 mod blobs;
 mod computes;
 mod datastores;
+mod endpoints;
 mod history;
 mod identity;
 mod jobs;
 mod meta;
+mod schedules;
 mod tls;
 mod workspaces;
 
