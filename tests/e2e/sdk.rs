@@ -48,6 +48,19 @@ fn drive(version: &str) {
     assert_eq!(driven.code, Some(0));
 }
 
+#[test]
+fn the_example_of_a_notebook_runs_as_it_stands() {
+    let Some(python) = venv::with_sdk(VERSIONS[0]) else { return };
+    let home = Home::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/from-azure-ml/submit.py");
+    let mut notebook = Command::new("timeout");
+    notebook.arg("200").arg(python).arg(script).current_dir(home.path()).env_remove("PYTHONPATH");
+    let told = said(notebook.envs(variables(&home)).output().unwrap());
+    assert_eq!(told.code, Some(0), "{}\n{}", told.out, told.err);
+    let line: Value = serde_json::from_str(told.out.lines().last().unwrap()).unwrap();
+    assert_eq!(line, serde_json::json!({"points": 4, "slope": 2.0, "offset": 1.0}));
+}
+
 /// What `sdk env` prints, as a program reads it.
 fn variables(home: &Home) -> Vec<(String, String)> {
     let printed = home.ok(&["sdk", "env", "--dotenv"]);

@@ -108,9 +108,7 @@ pub(crate) async fn put(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     let key = key(&workspace.name, &at)?;
-    AssetName::parse(&key.name)
-        .and(Version::parse(&key.version).map(drop))
-        .map_err(|bad| Problem::bad(bad.to_string()))?;
+    check_names(&at)?;
     let properties = body.get("properties").cloned().unwrap_or_else(|| json!({}));
     check_body(&key, &properties)?;
     if key.kind == "codes" {
@@ -156,6 +154,7 @@ pub(crate) async fn delete(State(app): State<App>, Path(at): Path<At>) -> Result
 
 /// A fresh container for one snapshot, and a link that opens it for a while.
 pub(crate) async fn start_upload(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
+    check_names(&at)?;
     let workspace = app.workspace(&at.workspace).await?;
     let container = format!("snap-{}", store::secrets::hex(&app.store.keyring().random::<8>()));
     let expires = Timestamp(app.now().0 + UPLOAD_LIFE_MS);
@@ -209,6 +208,13 @@ pub(crate) fn register_outputs(tx: &mut Tx<'_>, job: &Job, now: Timestamp) -> Re
     Ok(())
 }
 
+fn check_names(at: &At) -> Result<(), Problem> {
+    let bad = |bad: domain::BadName| Problem::bad(bad.to_string());
+    AssetName::parse(&at.name).map_err(bad)?;
+    Version::parse(&at.version).map_err(bad)?;
+    Ok(())
+}
+
 fn known(at: &At) -> Result<String, Problem> {
     match KINDS.contains(&at.kind.as_str()) {
         true => Ok(at.kind.clone()),
@@ -246,7 +252,19 @@ fn check_body(key: &AssetKey, properties: &Value) -> Result<(), Problem> {
             return if any { Ok(()) } else { Err(Problem::bad(message)) };
         }
     };
-    match properties.get(need).is_some_and(|value| !value.is_null()) {
+    const DATA_TYPES: [&str; 3] = ["uri_file", "uri_folder", "mltable"];
+    if let Some(kind) = properties.get("dataType").filter(|kind| key.kind == "data" && !kind.is_null())
+        && !DATA_TYPES.iter().any(|known| kind == known)
+    {
+        let known = DATA_TYPES.join(", ");
+        return Err(Problem::bad(format!("`dataType` of `{}` is {kind}; there are: {known}", key.name)));
+    }
+    let fits = match properties.get(need) {
+        Some(Value::Object(spec)) => need == "componentSpec" && !spec.is_empty(),
+        Some(Value::String(uri)) => need != "componentSpec" && !uri.is_empty(),
+        _ => false,
+    };
+    match fits {
         true => Ok(()),
         false => Err(Problem::bad(format!("{} `{}` has no `{need}`", noun(&key.kind), key.name))),
     }

@@ -55,8 +55,12 @@ pub(crate) async fn put(
         )));
     }
     let mut properties = body.get("properties").cloned().unwrap_or_else(|| json!({}));
-    if arm::text(&properties, "datastoreType").is_none() {
+    let Some(kind) = arm::text(&properties, "datastoreType") else {
         return Err(Problem::bad(format!("datastore `{}` has no `datastoreType`", at.name)));
+    };
+    if !arm::datastore::kinds().any(|known| known == kind) {
+        let known = arm::datastore::kinds().collect::<Vec<_>>().join(", ");
+        return Err(Problem::bad(format!("`datastoreType` of `{}` is `{kind}`; there are: {known}", at.name)));
     }
     let given = properties.get("credentials").and_then(|c| c.get("secrets")).is_some();
     let secrets = arm::datastore::split_secrets(&mut properties);
