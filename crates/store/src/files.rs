@@ -5,6 +5,7 @@
 //! `ExperimentRun/dcid.<job>/` for each job, which agents on this machine write to directly.
 
 mod aside;
+mod copy;
 
 use crate::Error;
 use std::{
