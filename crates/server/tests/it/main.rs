@@ -14,6 +14,7 @@ mod history;
 mod identity;
 mod jobs;
 mod meta;
+mod registries;
 mod schedules;
 mod tls;
 mod workspaces;
