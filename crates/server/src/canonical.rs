@@ -32,6 +32,14 @@ const WORDS: &[&str] = &[
     "start",
     "stop",
     "restart",
+    "schedules",
+    "onlineEndpoints",
+    "batchEndpoints",
+    "deployments",
+    "listKeys",
+    "regenerateKeys",
+    "token",
+    "getLogs",
     "experiments",
     "runs",
     "details",
@@ -42,15 +50,12 @@ const WORDS: &[&str] = &[
 ];
 
 /// Services beside the resources, which stand before a resource path.
-const SERVICES: &[&str] = &[
-    "/history/v1.0",
-    "/metric/v2.0",
-    "/data/v1.0",
-    "/modelregistry/v1.0",
-    "/mferp/managementfrontend",
-    "/mlflow/v1.0",
-    "/mlflow/v2.0",
-];
+const SERVICES: &[&str] =
+    &["/history/v1.0", "/metric/v2.0", "/data/v1.0", "/modelregistry/v1.0", FRONT, "/mlflow/v1.0", "/mlflow/v2.0"];
+/// The provider of template deployments.
+const RESOURCES: &str = "Microsoft.Resources";
+/// Where clients look for the resources of a data plane.
+const FRONT: &str = "/mferp/managementfrontend";
 /// How many parts name a workspace; what follows it under a dialect that is not ours is left alone.
 const WORKSPACE_PARTS: usize = 8;
 
@@ -64,13 +69,16 @@ pub(crate) fn canonical(uri: &Uri) -> Option<Uri> {
     }
     let foreign = service.starts_with("/mlflow");
     let mut out = String::with_capacity(whole.len());
-    out.push_str(service);
+    // The front of the management plane is the resources themselves.
+    let front = service == FRONT;
+    out.push_str(if front { "" } else { service });
     let mut free = false;
     for (at, part) in path.split('/').skip(1).enumerate() {
         free |= foreign && at >= WORKSPACE_PARTS;
         let word = match part {
             _ if free => part,
             part if part.eq_ignore_ascii_case(api::arm::PROVIDER) => api::arm::PROVIDER,
+            part if part.eq_ignore_ascii_case(RESOURCES) => RESOURCES,
             part if at % 2 == 0 => WORDS.iter().find(|word| word.eq_ignore_ascii_case(part)).unwrap_or(&part),
             part => part,
         };

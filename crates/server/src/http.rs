@@ -14,6 +14,8 @@ pub(crate) mod meta;
 pub(crate) mod operations;
 pub(crate) mod paging;
 pub(crate) mod principals;
+pub(crate) mod records;
+pub(crate) mod registries;
 pub(crate) mod views;
 pub(crate) mod workspaces;
 
@@ -26,7 +28,7 @@ use serde::Deserialize;
 use std::collections::HashMap;
 
 /// The names in a path.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct At {
     #[serde(default)]
     pub(crate) subscription: String,
@@ -52,6 +54,13 @@ pub(crate) struct At {
     pub(crate) experiment: String,
     #[serde(default)]
     pub(crate) node: String,
+}
+
+impl At {
+    /// The same subscription and group, and nothing more.
+    pub(crate) fn place(&self) -> At {
+        At { subscription: self.subscription.clone(), group: self.group.clone(), ..At::default() }
+    }
 }
 
 /// Query parameters, however spelled.

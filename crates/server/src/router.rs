@@ -14,7 +14,7 @@ use axum::{
     extract::{MatchedPath, Request, State},
     http::{HeaderValue, StatusCode, header},
     middleware::{self, Next},
-    response::Response,
+    response::{IntoResponse, Response},
     routing::{MethodRouter, delete, get, head, patch, post, put},
 };
 use domain::{Role, access::EVERYWHERE};
@@ -37,14 +37,17 @@ pub(crate) fn router(app: App) -> Router {
         .method_not_allowed_fallback(http::meta::wrong_method)
         .layer(middleware::from_fn_with_state(app.clone(), guard))
         .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES))
+        .layer(middleware::from_fn_with_state(app.clone(), http::blobs::manners))
         .with_state(app)
 }
 
 fn handler(route: &Route) -> MethodRouter<App> {
     use http::{
         agents, artifacts, assets, blobs, computes, datastores, history, identity, jobs, meta, operations, principals,
-        workspaces,
+        records, workspaces,
     };
+    use records::{Kind, keys, scoring};
+    let of = |kind: Kind| axum::Extension(kind);
     match route.id {
         "health" | "health_alias" => get(meta::health),
         "ready" => get(meta::ready),
@@ -67,7 +70,11 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "workspaces_all" | "workspaces" => get(workspaces::list),
         "workspace_get" => get(workspaces::show),
         "workspace_put" => put(workspaces::put),
-        "workspace_patch" => patch(workspaces::put),
+        "workspace_patch" => patch(workspaces::patch),
+        "workspace_keys" => post(workspaces::keys),
+        "template_put" => put(workspaces::template::put),
+        "template_get" => get(workspaces::template::show),
+        "template_steps" => get(workspaces::template::steps),
         "workspace_delete" => delete(workspaces::delete),
         "jobs" => get(jobs::list),
         "job_get" => get(jobs::show),
@@ -96,6 +103,38 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "compute_start" | "compute_stop" | "compute_restart" => post(computes::power),
         "vm_sizes" => get(computes::offers::vm_sizes),
         "usages" | "workspace_usages" => get(computes::offers::usages),
+        "schedules" => get(records::list).layer(of(Kind::Schedule)),
+        "schedule_get" => get(records::show).layer(of(Kind::Schedule)),
+        "schedule_put" => put(records::put).layer(of(Kind::Schedule)),
+        "schedule_patch" => patch(records::patch).layer(of(Kind::Schedule)),
+        "schedule_delete" => delete(records::delete).layer(of(Kind::Schedule)),
+        "online_endpoints" => get(records::list).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_get" => get(records::show).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_put" => put(records::put).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_patch" => patch(records::patch).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_delete" => delete(records::delete).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_keys" => post(keys::list),
+        "online_endpoint_regenerate" => post(keys::regenerate),
+        "online_endpoint_token" => post(keys::token),
+        "online_deployments" => get(records::list).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_get" => get(records::show).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_put" => put(records::put).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_patch" => patch(records::patch).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_delete" => delete(records::delete).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_logs" => post(scoring::logs),
+        "batch_endpoints" => get(records::list).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_get" => get(records::show).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_put" => put(records::put).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_patch" => patch(records::patch).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_delete" => delete(records::delete).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_jobs" => get(scoring::batch_jobs),
+        "batch_deployments" => get(records::list).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_get" => get(records::show).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_put" => put(records::put).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_patch" => patch(records::patch).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_delete" => delete(records::delete).layer(of(Kind::BatchDeployment)),
+        "score" => post(scoring::score),
+        "batch_score" => post(scoring::run_batch),
         "operation" => get(operations::show),
         "operation_result" => get(operations::result),
         "datastores" => get(datastores::list),
@@ -113,6 +152,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "blob_put" => put(blobs::put),
         "blob_get" => get(blobs::get),
         "blob_head" => head(blobs::head),
+        "blob_delete" => delete(blobs::delete),
         "agent_poll" => post(agents::poll),
         "agent_report" => post(agents::report),
         other => unreachable!("route `{other}` has no handler"),
@@ -145,10 +185,10 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         Err((caller, problem)) => {
             act.caller = caller;
             record_refusal(&app, act, &problem);
-            http::meta::in_dialect(id, problem)
+            problem.into_response()
         }
     };
-    if long && answer.status().is_client_error() {
+    if long && (answer.status().is_client_error() || answer.status().is_server_error()) {
         // Part of the body may be unread, so the connection cannot carry another request.
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -295,6 +335,6 @@ mod tests {
     fn only_what_is_asked_before_one_has_a_token_is_open() {
         let open: Vec<&str> = ROUTES.iter().filter(|r| r.access == Access::Open).map(|r| r.id).collect();
         let before = ["cloud_metadata", "discovery", "openid", "openid_v2", "token", "machine_token"];
-        assert_eq!(open, [["health", "health_alias", "ready", "openapi"].as_slice(), &before].concat());
+        assert_eq!(open, [["health", "health_alias", "ready", "openapi"].as_slice(), &before, &["score"]].concat());
     }
 }

@@ -2,6 +2,7 @@
 
 mod assets;
 mod audit;
+mod blobs;
 mod events;
 mod job_pages;
 mod jobs;

@@ -9,10 +9,12 @@ mod assets;
 mod blobs;
 mod computes;
 mod datastores;
+mod endpoints;
 mod history;
 mod identity;
 mod jobs;
 mod meta;
+mod schedules;
 mod tls;
 mod workspaces;
 
@@ -176,6 +178,8 @@ fn settings() -> Settings {
         instance_types: Vec::new(),
         isolation_required: false,
         max_retries: 1,
+        storage_quota: 0,
+        idle: std::time::Duration::from_secs(60),
         rate_limit: 0,
         clock: server::clock::now,
     }

@@ -16,6 +16,8 @@ create table records (
     version integer not null default 1
 );
 create unique index records_by_name on records (workspace, kind, parent, name);
+-- An endpoint's address names it without its workspace.
+create index records_anywhere on records (kind, name);
 
 -- Passwords and private keys of attached machines, sealed.
 alter table computes add column secret blob;
