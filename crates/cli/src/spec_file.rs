@@ -6,9 +6,10 @@ use crate::failure::{Done, Failure};
 use domain::spec::{
     Mistake,
     check::{self, Spec},
-    shape::Noun,
+    shape::Noun as N,
     yaml::MAX_BYTES,
 };
+use serde_json::Value;
 use std::{
     fs,
     io::{self, Read},
@@ -29,7 +30,7 @@ pub(crate) struct Base {
 }
 
 /// Reads and checks a noun's file; `sets` are `a.b=c` changes to it.
-pub(crate) fn read(noun: Noun, path: &Path, sets: &[String]) -> Done<SpecFile> {
+pub(crate) fn read(noun: N, path: &Path, sets: &[String]) -> Done<SpecFile> {
     let text = read_text(path)?;
     let shown = path.display().to_string();
     match check::read(noun, &shown, &text, sets) {
@@ -37,6 +38,28 @@ pub(crate) fn read(noun: Noun, path: &Path, sets: &[String]) -> Done<SpecFile> {
         Err(mistakes) => Err(told(&shown, &text, &mistakes)),
     }
 }
+
+/// A file as a tree with its own keys, and where its paths start.
+pub(crate) fn tree(noun: Noun, path: &Path, sets: &[String]) -> Done<(Value, Base)> {
+    let text = read_text(path)?;
+    let shown = path.display().to_string();
+    let root = domain::spec::yaml::parse(&shown, &text).map_err(|mistakes| told(&shown, &text, &mistakes))?;
+    match root.to_json() {
+        Value::Object(map) => {
+            let mut value = Value::Object(map);
+            for set in sets {
+                if let Some((key, text)) = set.split_once('=') {
+                    value[key] = Value::from(text);
+                }
+            }
+            Ok((value, Base::of_file(path)))
+        }
+        _ => Err(Failure::input(format!("`{shown}` is not a {noun:?} file"))),
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Noun { Job, Environment, Component, Schedule, Registry, OnlineEndpoint, OnlineDeployment, BatchEndpoint, BatchDeployment }
 
 /// Mistakes in a spec that no file holds.
 pub(crate) fn refuse(what: &str, mistakes: &[Mistake]) -> Failure {
@@ -161,7 +184,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("job.yml");
         fs::write(&file, "comand: echo\nenvironment: azureml:e:1\n").unwrap();
-        let shown = read(Noun::Job, &file, &[]).unwrap_err().to_string();
+        let shown = read(N::Job, &file, &[]).unwrap_err().to_string();
         assert!(shown.contains("job.yml:1:1: "), "{shown}");
         assert!(shown.contains(" 1 | comand: echo\n   | ^"), "{shown}");
         assert!(shown.contains("mistake"), "{shown}");

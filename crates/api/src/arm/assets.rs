@@ -7,18 +7,22 @@ use serde_json::{Map, Value, json};
 /// The body of an environment whose conda file is text and whose build context is uploaded.
 pub fn environment_body(spec: &Environment, conda: Option<&str>, context_uri: Option<&str>, anonymous: bool) -> Value {
     let mut p = common(&spec.description, &spec.tags, &spec.properties, anonymous);
+    for key in ["tags", "properties"] {
+        if p.get(key).is_some_and(|labels| *labels == json!({})) {
+            p.shift_remove(key);
+        }
+    }
     put(&mut p, "image", spec.image.clone().map(Value::from));
     put(&mut p, "condaFile", conda.map(Value::from));
     if let Some(build) = &spec.build {
-        let dockerfile = build.dockerfile_path.as_deref().unwrap_or("Dockerfile");
-        put(
-            &mut p,
-            "build",
-            json!({"contextUri": context_uri.or(build.path.as_deref()), "dockerfilePath": dockerfile}),
-        );
+        let mut made = Map::new();
+        put(&mut made, "contextUri", context_uri.or(build.path.as_deref()).map(Value::from));
+        put(&mut made, "dockerfilePath", build.dockerfile_path.clone().map(Value::from));
+        put(&mut p, "build", Value::Object(made));
     }
     put(&mut p, "inferenceConfig", spec.inference_config.clone());
-    put(&mut p, "osType", json!(if spec.os_type.as_deref() == Some("windows") { "Windows" } else { "Linux" }));
+    let os = spec.os_type.as_deref();
+    put(&mut p, "osType", os.map(|os| json!(if os.eq_ignore_ascii_case("windows") { "Windows" } else { "Linux" })));
     Value::Object(p)
 }
 
@@ -30,11 +34,11 @@ pub fn data_body(spec: &Data, uri: &str) -> Value {
     Value::Object(p)
 }
 
-pub fn model_body(spec: &Model, uri: &str) -> Value {
-    let mut p = common(&spec.description, &spec.tags, &spec.properties, false);
+pub fn model_body(spec: &Model, uri: &str, anonymous: bool) -> Value {
+    let mut p = common(&spec.description, &spec.tags, &spec.properties, anonymous);
     put(&mut p, "modelType", json!(spec.kind.as_deref().unwrap_or("custom_model")));
     put(&mut p, "modelUri", json!(uri));
-    put(&mut p, "flavors", spec.flavors.clone().unwrap_or_else(|| json!({})));
+    put(&mut p, "flavors", spec.flavors.clone());
     put(&mut p, "stage", spec.stage.clone().map(Value::from));
     put(&mut p, "jobName", spec.job_name.clone().map(Value::from));
     Value::Object(p)

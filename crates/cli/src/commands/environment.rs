@@ -1,7 +1,7 @@
 //! `peregrine environment …`, and environments defined inside jobs.
 
 use super::{
-    Context, Session,
+    Context,
     asset::{self, ENVIRONMENTS},
 };
 use crate::{
@@ -11,9 +11,9 @@ use crate::{
     },
     failure::{Doing, Done, Failure},
     output::Column,
+    post::Post,
     spec_file,
     spec_file::{Base, SpecFile},
-    upload::upload_data,
 };
 use api::{
     arm::{assets::environment_body, reference::is_remote},
@@ -42,17 +42,23 @@ pub(super) async fn run(context: &Context, verb: EnvironmentVerb) -> Done<ExitCo
         }
         EnvironmentVerb::Archive(which) => asset::archive(context, ENVIRONMENTS, &which, true).await?,
         EnvironmentVerb::Restore(which) => asset::archive(context, ENVIRONMENTS, &which, false).await?,
+        EnvironmentVerb::Share(args) => asset::share(context, ENVIRONMENTS, &args).await?,
         EnvironmentVerb::Validate(args) => validate(context, &args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Registers an environment under the hash of its definition; answers its id.
-pub(super) async fn put_anonymous(session: &Session<'_>, spec: &Environment, base: &Base) -> Done<String> {
-    let body = body(session, spec, base, true).await?;
-    let hash = sha256(body.to_string().as_bytes());
-    let path = session.path(&format!("environments/{ANONYMOUS}/versions/{hash}"));
-    let made: Value = session.client.put(&path, &json!({"properties": body})).await?;
+/// Registers an environment defined inside another file: under its own name, else under the hash of its definition.
+pub(crate) async fn register(post: &Post<'_>, spec: &Environment, base: &Base) -> Done<String> {
+    let body = body(post, spec, base, spec.name.is_none()).await?;
+    let (name, version) = match &spec.name {
+        Some(name) => match &spec.version {
+            Some(version) => (name.clone(), version.clone()),
+            None => (name.clone(), post.next_version("environments", name).await?),
+        },
+        None => (ANONYMOUS.to_owned(), sha256(body.to_string().as_bytes())),
+    };
+    let made = post.put(&format!("environments/{name}/versions/{version}"), &json!({"properties": body})).await?;
     Ok(made["id"].as_str().unwrap_or_default().to_owned())
 }
 
@@ -74,7 +80,7 @@ pub(super) fn check_files(spec: &Environment, base: &Base, prefix: &str) -> Done
 }
 
 async fn create(context: &Context, args: &EnvironmentCreate) -> Done {
-    let (mut spec, base) = match asset::from_file(ENVIRONMENTS, &args.common.file)? {
+    let (mut spec, base) = match asset::from_file(Noun::Environment, &args.common.file)? {
         Some((Spec::Environment(spec), base)) => (spec, base),
         _ => (Environment::default(), Base::here()),
     };
@@ -102,9 +108,9 @@ async fn create(context: &Context, args: &EnvironmentCreate) -> Done {
             .hint("name an image, a conda file or a build context"));
     }
     check_files(&spec, &base, "")?;
-    let session = context.session().await?;
-    let body = body(&session, &spec, &base, false).await?;
-    asset::create(context, ENVIRONMENTS, &session, &name, spec.version.as_deref(), &body).await
+    let post = Post::open(context, args.common.dry_run).await?;
+    let body = body(&post, &spec, &base, false).await?;
+    asset::create(context, ENVIRONMENTS, &post, &name, spec.version.as_deref(), &body).await
 }
 
 fn validate(context: &Context, args: &ValidateArgs) -> Done {
@@ -117,7 +123,7 @@ fn validate(context: &Context, args: &ValidateArgs) -> Done {
 }
 
 /// The body to send: the conda file as text, the build context uploaded.
-async fn body(session: &Session<'_>, spec: &Environment, base: &Base, anonymous: bool) -> Done<Value> {
+async fn body(post: &Post<'_>, spec: &Environment, base: &Base, anonymous: bool) -> Done<Value> {
     let conda = match &spec.conda_file {
         Some(Value::String(path)) => Some(conda_text(&base.existing("conda_file", path)?)?),
         Some(mapping) => Some(to_yaml(mapping)),
@@ -125,9 +131,7 @@ async fn body(session: &Session<'_>, spec: &Environment, base: &Base, anonymous:
     };
     let context = match build_path(spec) {
         Some(path) => Some(
-            upload_data(&session.uploader(), &base.path(path), None)
-                .await
-                .doing(|| "cannot send the build context".to_owned())?,
+            post.data(&base.path(path), None).await.doing(|| "cannot send the build context".to_owned())?,
         ),
         None => None,
     };

@@ -3,32 +3,59 @@
 use super::{parse_name, resolve, stream, view};
 use crate::{
     args::{ValidateArgs, job::Create},
+    assemble,
     commands::{Context, Session},
     failure::{Doing, Done, Failure},
-    outside, spec_file,
-    spec_file::{Base, SpecFile},
+    outside,
+    post::Post,
+    spec_file,
+    spec_file::{Base, Noun, SpecFile},
 };
 use domain::{
     JobName, names,
-    spec::{CommandJob, check::Spec, shape::Noun, yaml::to_yaml},
+    spec::{CommandJob, check::Spec, yaml::to_yaml},
 };
 use serde_json::{Value, json};
 use std::{fs, path::Path, process::ExitCode};
 
+/// A checked job file: a command job has a type of its own, the others are trees.
+enum Described {
+    Command(Box<CommandJob>),
+    Other(Value),
+}
+
+impl Described {
+    fn name(&self) -> Option<String> {
+        match self {
+            Described::Command(job) => job.name.clone(),
+            Described::Other(spec) => api::arm::text(spec, "name"),
+        }
+    }
+}
+
 pub(super) async fn create(context: &Context, args: &Create) -> Done<ExitCode> {
-    let (mut job, base) = read(&args.file, &args.set)?;
-    job.name = args.name.clone().or(job.name);
-    let name = job_name(job.name.as_deref())?;
-    resolve::check_files(&job, &base)?;
+    let (described, base) = read(&args.file, &args.set)?;
+    let given = args.name.clone().or(described.name());
+    let name = job_name(given.as_deref())?;
+    if let Described::Command(job) = &described {
+        resolve::check_files(job, &base)?;
+    }
     if args.web {
         context.output.note("notice: there is no web page to open yet; `peregrine job stream` shows the log");
     }
-    let session = context.session().await?;
-    let submitted = submit(&session, &mut job, &base, &name).await.doing(|| format!("cannot submit job `{name}`"))?;
+    if let (Described::Other(spec), false) = (&described, args.dry_run) {
+        refuse(spec)?;
+    }
+    let post = Post::open(context, args.dry_run).await?;
+    let submitted = submit(&post, described, &base, &name, given.is_some()).await;
+    let submitted = submitted.doing(|| format!("cannot submit job `{name}`"))?;
+    if post.shown()? {
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Some(path) = &args.save_as {
         save(path, &view::show(&submitted))?;
     }
-    if args.stream {
+    if let (true, Some(session)) = (args.stream, post.into_session()) {
         context.output.note(&format!("submitted job `{name}`"));
         return stream::follow(session, &name).await;
     }
@@ -40,44 +67,68 @@ pub(super) async fn create(context: &Context, args: &Create) -> Done<ExitCode> {
 }
 
 pub(super) fn validate(context: &Context, args: &ValidateArgs) -> Done {
-    let (job, base) = read(&args.file, &args.set)?;
-    if let Some(name) = &job.name {
-        parse_name(name)?;
+    let (described, base) = read(&args.file, &args.set)?;
+    if let Some(name) = described.name() {
+        parse_name(&name)?;
     }
-    if !args.spec_only {
-        resolve::check_files(&job, &base)?;
+    if let (Described::Command(job), false) = (&described, args.spec_only) {
+        resolve::check_files(job, &base)?;
     }
     context.output.note(&format!("`{}` is a valid job file", args.file.display()));
     Ok(())
 }
 
 /// Submits a job of our own making and shows it until it ends.
-pub(crate) async fn submit_and_follow(session: Session<'_>, mut job: CommandJob, base: &Base) -> Done<ExitCode> {
+pub(crate) async fn submit_and_follow(session: Session<'_>, job: CommandJob, base: &Base) -> Done<ExitCode> {
     let name = job_name(None)?;
-    submit(&session, &mut job, base, &name).await.doing(|| format!("cannot submit job `{name}`"))?;
+    let post = Post::over(session);
+    let described = Described::Command(Box::new(job));
+    submit(&post, described, base, &name, false).await.doing(|| format!("cannot submit job `{name}`"))?;
+    let Some(session) = post.into_session() else { return Ok(ExitCode::SUCCESS) };
     session.output().note(&format!("submitted job `{name}`"));
     stream::follow(session, &name).await
 }
 
 /// Uploads what is local and sends the job.
-async fn submit(session: &Session<'_>, job: &mut CommandJob, base: &Base, name: &JobName) -> Done<Value> {
-    let path = session.path(&format!("jobs/{name}"));
-    resolve::resolve(session, job, base).await?;
-    if job.experiment_name.is_none() {
-        job.experiment_name = working_folder();
+async fn submit(post: &Post<'_>, described: Described, base: &Base, name: &JobName, chosen: bool) -> Done<Value> {
+    let mut properties = match described {
+        Described::Command(mut job) => {
+            resolve::resolve(post, &mut job, base).await?;
+            api::arm::job::body(&job)
+        }
+        Described::Other(spec) => assemble::job(post, base, &spec).await?,
+    };
+    if properties.get("experimentName").is_none()
+        && let Some(folder) = working_folder()
+    {
+        properties["experimentName"] = json!(folder);
     }
-    let body = json!({"properties": api::arm::job::body(job)});
+    if properties.get("displayName").is_none() {
+        properties["displayName"] = json!(name.to_string());
+    }
+    let path = format!("jobs/{name}");
     // A name that was chosen may be taken; a job that exists must not be changed by submitting another.
-    if job.name.is_some() && session.find(&path).await?.is_some() {
+    if chosen && post.find(&path).await?.is_some() {
         return Err(Failure::input(format!("there is already a job `{name}`"))
             .hint("choose another name with `-n`, or leave `name` out of the file"));
     }
-    Ok(session.client.put(&path, &body).await?)
+    post.put(&path, &json!({"properties": properties})).await
 }
 
-fn read(file: &Path, sets: &[String]) -> Done<(CommandJob, Base)> {
-    match spec_file::read(Noun::Job, file, sets)? {
-        SpecFile { spec: Spec::Job(job), base } => Ok((*job, base)),
+/// A job that cannot run is refused before anything of it is sent.
+fn refuse(spec: &Value) -> Done {
+    let kind = api::arm::text(spec, "type").unwrap_or_default();
+    Err(Failure::input(format!("`{kind}` jobs cannot run yet; command jobs can"))
+        .hint("see what would be sent with `--dry-run`"))
+}
+
+fn read(file: &Path, sets: &[String]) -> Done<(Described, Base)> {
+    let (spec, base) = spec_file::tree(Noun::Job, file, sets)?;
+    if spec.get("type").is_some_and(|kind| kind != "command") {
+        return Ok((Described::Other(spec), base));
+    }
+    match spec_file::read(domain::spec::shape::Noun::Job, file, sets)? {
+        SpecFile { spec: Spec::Job(job), base } => Ok((Described::Command(job), base)),
         _ => Err(Failure::input(format!("`{}` is not a job file", file.display()))),
     }
 }

@@ -1,0 +1,157 @@
+//! From a file's words to a resource: what is local is uploaded, what is inline is registered, what is a name
+//! becomes an id. The bodies themselves are made in `api`; this room only finds what they refer to.
+
+mod deployment;
+mod job;
+mod pipeline;
+
+pub(crate) use deployment::{batch_deployment, online_deployment};
+pub(crate) use job::{job, schedule};
+pub(crate) use pipeline::{Source, component};
+
+use crate::{
+    commands::environment,
+    failure::{Doing, Done, Failure},
+    post::Post,
+    spec_file::{self, Base, Noun},
+};
+use api::{
+    arm::{
+        assets::model_body,
+        reference::is_remote,
+        tree::{entries, some, word},
+    },
+    blob::sha256,
+};
+use domain::spec::{Environment, Model};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// The id of code: uploaded where it is local.
+pub(crate) async fn code(post: &Post<'_>, base: &Base, text: &str) -> Done<String> {
+    match is_remote(text) {
+        true => Ok(post.scope.resolve("codes", text)),
+        false => post.code(&base.existing("code", text)?).await,
+    }
+}
+
+/// Replaces `code` of a map by its id.
+async fn code_in(post: &Post<'_>, base: &Base, spec: &mut Value) -> Done {
+    if let Some(text) = word(spec, "code").map(str::to_owned) {
+        spec["code"] = json!(code(post, base, &text).await?);
+    }
+    Ok(())
+}
+
+/// The id of an environment: by name, from a file, or registered from where it stands.
+pub(crate) async fn environment(post: &Post<'_>, base: &Base, value: &Value) -> Done<String> {
+    let doing = || "cannot register the environment".to_owned();
+    if let Some(text) = value.as_str() {
+        if is_remote(text) || !looks_local(text) {
+            return Ok(post.scope.resolve("environments", text));
+        }
+        let path = base.existing("environment", plain(text))?;
+        let (spec, base) = spec_file::tree(Noun::Environment, &path, &[])?;
+        return environment::register(post, &typed(&spec, "environment")?, &base).await.doing(doing);
+    }
+    let spec: Environment = typed(value, "environment")?;
+    environment::register(post, &spec, base).await.doing(doing)
+}
+
+async fn environment_in(post: &Post<'_>, base: &Base, spec: &mut Value) -> Done {
+    if let Some(value) = some(spec, "environment").cloned() {
+        spec["environment"] = json!(environment(post, base, &value).await?);
+    }
+    Ok(())
+}
+
+/// The id of a model: by name, or registered from where it stands.
+async fn model(post: &Post<'_>, base: &Base, value: &Value) -> Done<String> {
+    if let Some(text) = value.as_str() {
+        if is_remote(text) {
+            return Ok(post.scope.resolve("models", text));
+        }
+        return inline_model(post, base, &json!({"path": text})).await;
+    }
+    inline_model(post, base, value).await
+}
+
+async fn inline_model(post: &Post<'_>, base: &Base, value: &Value) -> Done<String> {
+    let mut spec: Model = typed(value, "model")?;
+    let path = spec.path.clone().ok_or_else(|| crate::post::missing("model.path"))?;
+    let uri = match is_remote(&path) {
+        true => path,
+        false => {
+            let found = base.existing("model.path", &path)?;
+            let short = post.data(&found, spec.datastore.as_deref()).await?;
+            post.scope.long_address(short.trim_end_matches('/'))
+        }
+    };
+    let anonymous = spec.name.is_none();
+    let name = spec.name.take().unwrap_or_else(|| sha256(format!("{uri}#{:?}", spec.kind).as_bytes()));
+    let version = match spec.version.take() {
+        Some(version) => version,
+        None if anonymous => "1".to_owned(),
+        None => post.next_version("models", &name).await?,
+    };
+    let body = json!({"properties": model_body(&spec, &uri, anonymous)});
+    let made = post.put(&format!("models/{name}/versions/{version}"), &body).await?;
+    Ok(id_of(&made))
+}
+
+/// Uploads what inputs name on this machine; afterwards they hold addresses and ids.
+pub(crate) async fn inputs(post: &Post<'_>, base: &Base, spec: &mut Value) -> Done {
+    let names: Vec<String> = some(spec, "inputs").map(|all| entries(all).map(|(name, _)| name.clone()).collect()).unwrap_or_default();
+    for name in names {
+        let input = &mut spec["inputs"][&name];
+        let Some(path) = word(input, "path").map(str::to_owned).filter(|path| !path.contains("${{")) else { continue };
+        let kind = if word(input, "type").is_some_and(|kind| kind.ends_with("_model")) { "models" } else { "data" };
+        let found = match is_remote(&path) {
+            true => post.scope.resolve(kind, &path),
+            false => {
+                let key = format!("inputs.{name}.path");
+                let sent = post.data(&base.existing(&key, &path)?, None).await;
+                sent.doing(|| format!("cannot send input `{name}`"))?
+            }
+        };
+        input["path"] = json!(found);
+    }
+    Ok(())
+}
+
+/// Replaces the name of a compute target by its id.
+fn compute_in(post: &Post<'_>, spec: &mut Value) {
+    if let Some(name) = word(spec, "compute") {
+        spec["compute"] = json!(post.scope.named("computes", name));
+    }
+}
+
+/// A part of a file as one of the typed specs; what its keys may be was checked before.
+fn typed<T: DeserializeOwned>(value: &Value, what: &str) -> Done<T> {
+    let mut value = value.clone();
+    if let Some(map) = value.as_object_mut() {
+        map.retain(|key, inner| !inner.is_null() && key != "$schema");
+        for key in ["name", "version"] {
+            if let Some(text) = map.get(key).and_then(api::arm::tree::python) {
+                map.insert(key.to_owned(), json!(text));
+            }
+        }
+    }
+    serde_json::from_value(value).map_err(|error| {
+        Failure::input(format!("the {what} cannot be understood")).because(error.to_string())
+    })
+}
+
+fn id_of(resource: &Value) -> String {
+    resource["id"].as_str().unwrap_or_default().to_owned()
+}
+
+/// `file:./x` without its prefix.
+fn plain(text: &str) -> &str {
+    text.strip_prefix("file:").unwrap_or(text)
+}
+
+/// Whether a word names a file rather than something registered.
+fn looks_local(text: &str) -> bool {
+    text.starts_with("file:") || text.starts_with('.') || text.ends_with(".yml") || text.ends_with(".yaml")
+}
