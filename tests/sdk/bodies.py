@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from urllib.parse import unquote
 
 import yaml
 
@@ -119,7 +120,7 @@ def normal(sent):
     """Resources by path, with what was generated replaced by what it stands for."""
     names, out = {}, {}
     for one in sent:
-        path, body = one["path"], one["body"]
+        path, body = unquote(one["path"]), one["body"]
         if "Microsoft.Resources/deployments" in path:
             path, body = template(body)
         body = replaced(cleaned(body), names)
@@ -155,13 +156,18 @@ def cleaned(value, key=""):
     if isinstance(value, dict):
         kept = {name: cleaned(inner, name) for name, inner in value.items() if inner is not None}
         kept.pop("client_component_hash", None)
+        if kept.get("hbiWorkspace") is False:
+            kept.pop("hbiWorkspace")
         return kept
     if isinstance(value, list):
         return [cleaned(inner) for inner in value]
     if key == "codeUri":
-        return value.rsplit("/", 1)[-1]
+        return "*"
     if key == "contextUri":
-        return value[value.find("LocalUpload"):]
+        value = value[value.find("LocalUpload"):]
+    if isinstance(value, str) and "LocalUpload/" in value:
+        # Where an upload lies is generated: below a hash of its content, ours or the SDK's.
+        return re.sub(r"LocalUpload/[0-9a-f]{32,64}/", "LocalUpload/*/", value)
     if key == "condaFile":
         return yaml.safe_load(value)
     if key in SECRETS and isinstance(value, str):

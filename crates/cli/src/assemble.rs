@@ -18,6 +18,7 @@ use crate::{
 use api::{
     arm::{
         assets::model_body,
+        io::is_binding,
         reference::is_remote,
         tree::{entries, some, word},
     },
@@ -35,16 +36,29 @@ pub(crate) async fn code(post: &Post<'_>, base: &Base, text: &str) -> Done<Strin
     }
 }
 
-/// Replaces `code` of a map by its id.
+/// Replaces `code` of a map by its id; `additional_includes` become part of it.
 async fn code_in(post: &Post<'_>, base: &Base, spec: &mut Value) -> Done {
-    if let Some(text) = word(spec, "code").map(str::to_owned) {
+    let code_text = word(spec, "code").map(str::to_owned);
+    let includes: Vec<String> = some(spec, "additional_includes")
+        .and_then(Value::as_array)
+        .map(|all| all.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect())
+        .unwrap_or_default();
+    if !includes.is_empty() {
+        let folder = code_text.filter(|text| !is_remote(text)).map(|text| base.existing("code", &text)).transpose()?;
+        let mut parts = Vec::new();
+        for one in &includes {
+            parts.push(base.existing("additional_includes", one)?);
+        }
+        let whole = crate::upload::gathered(folder.as_deref(), &parts)?;
+        spec["code"] = json!(post.code(&whole.path()).await?);
+    } else if let Some(text) = code_text {
         spec["code"] = json!(code(post, base, &text).await?);
     }
     Ok(())
 }
 
 /// The id of an environment: by name, from a file, or registered from where it stands.
-pub(crate) async fn environment(post: &Post<'_>, base: &Base, value: &Value) -> Done<String> {
+pub(crate) async fn environment(post: &Post<'_>, base: &Base, value: &Value, named: bool) -> Done<String> {
     let doing = || "cannot register the environment".to_owned();
     if let Some(text) = value.as_str() {
         if is_remote(text) || !looks_local(text) {
@@ -52,15 +66,15 @@ pub(crate) async fn environment(post: &Post<'_>, base: &Base, value: &Value) -> 
         }
         let path = base.existing("environment", plain(text))?;
         let (spec, base) = spec_file::tree(Noun::Environment, &path, &[])?;
-        return environment::register(post, &typed(&spec, "environment")?, &base).await.doing(doing);
+        return environment::register(post, &typed(&spec, "environment")?, &base, named).await.doing(doing);
     }
     let spec: Environment = typed(value, "environment")?;
-    environment::register(post, &spec, base).await.doing(doing)
+    environment::register(post, &spec, base, named).await.doing(doing)
 }
 
-async fn environment_in(post: &Post<'_>, base: &Base, spec: &mut Value) -> Done {
+async fn environment_in(post: &Post<'_>, base: &Base, spec: &mut Value, named: bool) -> Done {
     if let Some(value) = some(spec, "environment").cloned() {
-        spec["environment"] = json!(environment(post, base, &value).await?);
+        spec["environment"] = json!(environment(post, base, &value, named).await?);
     }
     Ok(())
 }
@@ -104,19 +118,25 @@ pub(crate) async fn inputs(post: &Post<'_>, base: &Base, spec: &mut Value) -> Do
     let names: Vec<String> = some(spec, "inputs").map(|all| entries(all).map(|(name, _)| name.clone()).collect()).unwrap_or_default();
     for name in names {
         let input = &mut spec["inputs"][&name];
-        let Some(path) = word(input, "path").map(str::to_owned).filter(|path| !path.contains("${{")) else { continue };
+        let Some(path) = word(input, "path").map(str::to_owned).filter(|path| !is_binding(path)) else { continue };
         let kind = if word(input, "type").is_some_and(|kind| kind.ends_with("_model")) { "models" } else { "data" };
         let found = match is_remote(&path) {
             true => post.scope.resolve(kind, &path),
             false => {
                 let key = format!("inputs.{name}.path");
                 let sent = post.data(&base.existing(&key, &path)?, None).await;
-                sent.doing(|| format!("cannot send input `{name}`"))?
+                let sent = sent.doing(|| format!("cannot send input `{name}`"))?;
+                input_address(&sent, word(input, "type").unwrap_or("uri_folder")).to_owned()
             }
         };
         input["path"] = json!(found);
     }
     Ok(())
+}
+
+/// A folder's address ends in a slash, unless what lies there is a table or a model.
+pub(crate) fn input_address<'a>(address: &'a str, kind: &str) -> &'a str {
+    if kind == "uri_folder" { address } else { address.trim_end_matches('/') }
 }
 
 /// Replaces the name of a compute target by its id.

@@ -59,7 +59,7 @@ pub(crate) fn tree(noun: Noun, path: &Path, sets: &[String]) -> Done<(Value, Bas
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Noun { Job, Environment, Component, Schedule, Registry, OnlineEndpoint, OnlineDeployment, BatchEndpoint, BatchDeployment }
+pub(crate) enum Noun { Job, Data, Environment, Component, Schedule, Registry, OnlineEndpoint, OnlineDeployment, BatchEndpoint, BatchDeployment }
 
 /// Mistakes in a spec that no file holds.
 pub(crate) fn refuse(what: &str, mistakes: &[Mistake]) -> Failure {

@@ -10,7 +10,7 @@ mod progress;
 mod snapshot;
 
 pub(crate) use blob::{Store, download, inside, segment};
-pub(crate) use code::{outline, upload_code};
+pub(crate) use code::{gathered, outline, upload_code};
 pub(crate) use data::{data_address, upload_data};
 
 use crate::output::Output;

@@ -1,6 +1,6 @@
 //! Environments, data and models: bodies to send, and resources as `show` prints them.
 
-use super::{put, text, texts};
+use super::{put, text, texts, tree::camel_deep};
 use domain::spec::{Data, Environment, Model};
 use serde_json::{Map, Value, json};
 
@@ -20,16 +20,18 @@ pub fn environment_body(spec: &Environment, conda: Option<&str>, context_uri: Op
         put(&mut made, "dockerfilePath", build.dockerfile_path.clone().map(Value::from));
         put(&mut p, "build", Value::Object(made));
     }
-    put(&mut p, "inferenceConfig", spec.inference_config.clone());
+    put(&mut p, "inferenceConfig", spec.inference_config.as_ref().map(camel_deep));
     let os = spec.os_type.as_deref();
     put(&mut p, "osType", os.map(|os| json!(if os.eq_ignore_ascii_case("windows") { "Windows" } else { "Linux" })));
     Value::Object(p)
 }
 
-pub fn data_body(spec: &Data, uri: &str) -> Value {
+/// The body of a data asset; `referred` is what a table's own file points at.
+pub fn data_body(spec: &Data, uri: &str, referred: Option<Value>) -> Value {
     let mut p = common(&spec.description, &spec.tags, &spec.properties, false);
     put(&mut p, "dataType", json!(spec.kind.as_str()));
     put(&mut p, "dataUri", json!(uri));
+    put(&mut p, "referencedUris", referred);
     put(&mut p, "autoDeleteSetting", spec.auto_delete_setting.clone());
     Value::Object(p)
 }

@@ -309,14 +309,14 @@ fn distribution(value: &Value, bad: &mut Vec<Mistake>) -> Option<Distribution> {
 
 fn distribution_body(distribution: &Distribution) -> Value {
     match distribution {
-        Distribution::PyTorch { process_count_per_instance: n } => {
-            json!({"distributionType": "PyTorch", "processCountPerInstance": n.unwrap_or(1)})
-        }
-        Distribution::Mpi { process_count_per_instance: n } => {
-            json!({"distributionType": "Mpi", "processCountPerInstance": n.unwrap_or(1)})
-        }
+        Distribution::PyTorch { process_count_per_instance: n } => per_instance("PyTorch", *n),
+        Distribution::Mpi { process_count_per_instance: n } => per_instance("Mpi", *n),
         Distribution::TensorFlow { worker_count, parameter_server_count } => {
-            json!({"distributionType": "TensorFlow", "workerCount": worker_count, "parameterServerCount": parameter_server_count})
+            let servers = parameter_server_count.unwrap_or(0);
+            let mut map = Map::from_iter([("distributionType".to_owned(), json!("TensorFlow"))]);
+            put(&mut map, "parameterServerCount", json!(servers));
+            put(&mut map, "workerCount", worker_count.map(Value::from));
+            Value::Object(map)
         }
         Distribution::Ray { settings } => {
             let mut map = Map::from_iter(settings.clone());
@@ -324,6 +324,12 @@ fn distribution_body(distribution: &Distribution) -> Value {
             Value::Object(map)
         }
     }
+}
+
+fn per_instance(kind: &str, count: Option<u32>) -> Value {
+    let mut map = Map::from_iter([("distributionType".to_owned(), json!(kind))]);
+    put(&mut map, "processCountPerInstance", count.map(Value::from));
+    Value::Object(map)
 }
 
 fn queue(value: Option<&Value>, bad: &mut Vec<Mistake>) -> QueueSettings {

@@ -1,6 +1,6 @@
 //! Jobs of every type, and schedules that start them.
 
-use super::{code_in, compute_in, environment_in, inputs, looks_local, pipeline, plain, typed};
+use super::{Source, code_in, compute_in, environment_in, inputs, looks_local, pipeline, plain, typed};
 use crate::{
     commands::resolve_command,
     failure::{Done, Failure},
@@ -24,7 +24,7 @@ pub(crate) async fn job(post: &Post<'_>, base: &Base, spec: &Value) -> Done<Valu
             inputs(post, base, &mut spec).await?;
             if let Some(trial) = spec.get_mut("trial").filter(|trial| trial.is_object()) {
                 code_in(post, base, trial).await?;
-                environment_in(post, base, trial).await?;
+                environment_in(post, base, trial, false).await?;
             }
             Ok(arm::sweep::body(&spec))
         }
@@ -32,7 +32,7 @@ pub(crate) async fn job(post: &Post<'_>, base: &Base, spec: &Value) -> Done<Valu
             compute_in(post, &mut spec);
             inputs(post, base, &mut spec).await?;
             code_in(post, base, &mut spec).await?;
-            environment_in(post, base, &mut spec).await?;
+            environment_in(post, base, &mut spec, false).await?;
             Ok(arm::spark::body(&spec))
         }
         "command" => {
@@ -55,12 +55,25 @@ async fn pipeline_job(post: &Post<'_>, base: &Base, spec: &mut Value) -> Done<Va
             }
         }
     }
+    let id = match Source::of(post, base, some(spec, "component"))? {
+        Source::Itself => None,
+        Source::Registered { id, .. } => Some(id),
+        Source::Defined { spec, base, .. } => Some(pipeline::anonymous(post, &base, &spec).await?),
+    };
+    if let Some(id) = id {
+        spec["component"] = json!(id);
+    }
     let nodes = pipeline::nodes(post, base, spec).await?;
     Ok(arm::pipeline::body(spec, nodes))
 }
 
 /// The resource of a schedule.
 pub(crate) async fn schedule(post: &Post<'_>, base: &Base, spec: &Value) -> Done<Value> {
+    if let Some(text) = word(spec, "import_data") {
+        let mut whole = spec.clone();
+        whole["import_data"] = spec_file::tree(Noun::Data, &base.existing("import_data", plain(text))?, &[])?.0;
+        return Ok(arm::schedule::body(&whole, None));
+    }
     let Some(create) = some(spec, "create_job") else { return Ok(arm::schedule::body(spec, None)) };
     let (mut job_spec, job_base) = match create {
         Value::String(text) => match named(post, text) {

@@ -19,8 +19,8 @@ use std::{future::Future, pin::Pin};
 
 /// Where a component comes from.
 pub(crate) enum Source {
-    /// A file or a map that defines it, and where its paths start.
-    Defined { spec: Box<Value>, base: Base },
+    /// A file or a map that defines it, where its paths start, and the word for which of the two.
+    Defined { spec: Box<Value>, base: Base, source: &'static str },
     /// One that is registered: its id, and the word for where.
     Registered { id: String, source: &'static str },
     /// The node is itself the definition.
@@ -32,7 +32,7 @@ impl Source {
     pub(crate) fn of(post: &Post<'_>, base: &Base, value: Option<&Value>) -> Done<Source> {
         let Some(value) = value else { return Ok(Source::Itself) };
         let Some(text) = value.as_str() else {
-            return Ok(Source::Defined { spec: Box::new(value.clone()), base: base.clone() });
+            return Ok(Source::Defined { spec: Box::new(value.clone()), base: base.clone(), source: FROM_JOB });
         };
         if text.starts_with("azureml:") || text.starts_with('/') && !looks_local(text) {
             let source = if text.contains("//registries/") { "REMOTE.REGISTRY" } else { "REMOTE.WORKSPACE.COMPONENT" };
@@ -40,8 +40,16 @@ impl Source {
         }
         let path = base.existing("component", plain(text))?;
         let (spec, base) = spec_file::tree(Noun::Component, &path, &[])?;
-        Ok(Source::Defined { spec: Box::new(spec), base })
+        // A file spliced in counts as written in place.
+        let source = if text.starts_with("file:") { FROM_JOB } else { FROM_FILE };
+        Ok(Source::Defined { spec: Box::new(spec), base, source })
     }
+}
+
+/// Registers a component that a file defines, without a name of its own; its id.
+pub(super) async fn anonymous(post: &Post<'_>, base: &Base, spec: &Value) -> Done<String> {
+    let spec = resolved(post, base, spec).await?;
+    register(post, &spec, FROM_FILE).await
 }
 
 /// The resource of a component: the body, with all that it refers to sent before.
@@ -54,15 +62,18 @@ pub(crate) async fn component(post: &Post<'_>, base: &Base, spec: &Value) -> Don
 async fn resolved(post: &Post<'_>, base: &Base, spec: &Value) -> Done<Value> {
     let mut spec = spec.clone();
     code_in(post, base, &mut spec).await?;
-    environment_in(post, base, &mut spec).await?;
+    environment_in(post, base, &mut spec, false).await?;
     if let Some(task) = spec.get_mut("task").filter(|task| task.is_object()) {
         code_in(post, base, task).await?;
-        environment_in(post, base, task).await?;
+        environment_in(post, base, task, false).await?;
     }
     for (key, make) in [("partition_keys", pipeline::python_list as fn(&Value) -> String)] {
         if let Some(value) = some(&spec, key).filter(|value| value.is_array()) {
             spec[key] = json!(make(value));
         }
+    }
+    if some(&spec, "partition_keys").is_some() && some(&spec, "mini_batch_size").is_none() {
+        spec["mini_batch_size"] = json!(0);
     }
     if let Some(size) = some(&spec, "mini_batch_size") {
         spec["mini_batch_size"] = json!(python(&pipeline::bytes_of(size)));
@@ -124,15 +135,18 @@ async fn node(
     inputs(post, base, &mut job).await?;
     let (id, word) = match source {
         Source::Registered { id, source } => (id, source),
-        Source::Defined { spec, base } => {
+        Source::Defined { spec, base, source } => {
             let spec = resolved(post, &base, &spec).await?;
             inherit(&mut job, &spec, &kind);
-            (register(post, &spec, FROM_FILE).await?, FROM_FILE)
+            (register(post, &spec, source).await?, source)
         }
         Source::Itself => {
             let whole = resolved(post, base, &job).await?;
             if let Some(task) = some(&whole, "task") {
                 job["task"] = task.clone();
+            }
+            if some(&job, "partition_keys").is_some() && some(&job, "mini_batch_size").is_none() {
+                job["mini_batch_size"] = json!(0);
             }
             (register(post, &body::of_job(&whole, pipeline), FROM_JOB).await?, FROM_JOB)
         }

@@ -17,6 +17,7 @@ use crate::{
 };
 use api::arm::{assets::data_body, reference::is_remote};
 use domain::spec::{Data, DataType, check, check::Spec, shape::Noun};
+use serde_json::Value;
 use std::process::ExitCode;
 
 pub(super) async fn run(context: &Context, verb: DataVerb) -> Done<ExitCode> {
@@ -56,6 +57,10 @@ async fn create(context: &Context, args: &DataCreate) -> Done {
     };
     check_files(&spec, &base)?;
     let post = Post::open(context, args.common.dry_run).await?;
+    let referred = match spec.kind == DataType::MlTable && !is_remote(&path) {
+        true => referred(&base.path(&path).join("MLTable"))?,
+        false => None,
+    };
     let uri = match is_remote(&path) {
         true => path,
         false => {
@@ -63,7 +68,17 @@ async fn create(context: &Context, args: &DataCreate) -> Done {
             sent.doing(|| format!("cannot register data `{name}`"))?.trim_end_matches('/').to_owned()
         }
     };
-    asset::create(context, DATA, &post, &name, spec.version.as_deref(), &data_body(&spec, &uri)).await
+    asset::create(context, DATA, &post, &name, spec.version.as_deref(), &data_body(&spec, &uri, referred)).await
+}
+
+/// What the paths of a table point at.
+fn referred(file: &std::path::Path) -> Done<Option<Value>> {
+    let text = spec_file::read_text(file)?;
+    let Ok(root) = domain::spec::yaml::parse(&file.display().to_string(), &text) else { return Ok(None) };
+    let root = root.to_json();
+    let paths = root["paths"].as_array().into_iter().flatten();
+    let all: Vec<Value> = paths.filter_map(|one| one.as_object()?.values().next().cloned()).collect();
+    Ok((!all.is_empty()).then_some(Value::Array(all)))
 }
 
 fn validate(context: &Context, args: &ValidateArgs) -> Done {

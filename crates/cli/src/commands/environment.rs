@@ -48,10 +48,16 @@ pub(super) async fn run(context: &Context, verb: EnvironmentVerb) -> Done<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-/// Registers an environment defined inside another file: under its own name, else under the hash of its definition.
-pub(crate) async fn register(post: &Post<'_>, spec: &Environment, base: &Base) -> Done<String> {
-    let body = body(post, spec, base, spec.name.is_none()).await?;
-    let (name, version) = match &spec.name {
+/// Registers an environment defined inside another file: under the hash of its definition, or with `named` under
+/// its own name where it has one.
+pub(crate) async fn register(post: &Post<'_>, spec: &Environment, base: &Base, named: bool) -> Done<String> {
+    let name = spec.name.as_ref().filter(|_| named);
+    let mut spec = spec.clone();
+    if name.is_none() {
+        (spec.description, spec.tags) = (None, Default::default());
+    }
+    let body = body(post, &spec, base, name.is_none()).await?;
+    let (name, version) = match name {
         Some(name) => match &spec.version {
             Some(version) => (name.clone(), version.clone()),
             None => (name.clone(), post.next_version("environments", name).await?),

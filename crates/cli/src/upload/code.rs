@@ -54,6 +54,42 @@ pub(crate) async fn upload_code(up: &Uploader<'_>, folder: &Path) -> Done<String
     Ok(code["id"].as_str().unwrap_or_default().to_owned())
 }
 
+/// A folder that goes away when it is no longer needed.
+pub(crate) struct Gathered(tempfile::TempDir);
+
+impl Gathered {
+    pub(crate) fn path(&self) -> std::path::PathBuf {
+        self.0.path().join(GATHERED)
+    }
+}
+
+const GATHERED: &str = "code_with_additional_includes";
+
+/// A copy of the code with other files and folders beside it.
+pub(crate) fn gathered(code: Option<&Path>, others: &[std::path::PathBuf]) -> Done<Gathered> {
+    let all = Gathered(tempfile::tempdir()?);
+    std::fs::create_dir(all.path())?;
+    let copy = |snapshot: Snapshot, below: &Path| -> Done {
+        for item in snapshot.items {
+            let to = all.path().join(below).join(&item.name);
+            if let Some(parent) = to.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::copy(&item.path, &to)
+                .map_err(|error| Failure::file(format!("cannot read `{}`", item.path.display()), &error))?;
+        }
+        Ok(())
+    };
+    if let Some(code) = code {
+        copy(list(code)?, Path::new(""))?;
+    }
+    for other in others {
+        let below = if other.is_dir() { folder_name(other) } else { String::new() };
+        copy(list(other)?, Path::new(&below))?;
+    }
+    Ok(all)
+}
+
 /// The code asset that a folder would become, and the hash of its content. Nothing is sent.
 pub(crate) fn outline(folder: &Path) -> Done<(Value, String)> {
     let hash = hash_of(&list(folder)?, folder)?;

@@ -1,6 +1,7 @@
 //! Local things in a job file, made into references the server knows: code, environment, inputs.
 
 use crate::{
+    assemble,
     commands::environment,
     failure::{Doing, Done, Failure},
     post::Post,
@@ -39,9 +40,11 @@ pub(crate) async fn resolve(post: &Post<'_>, job: &mut CommandJob, base: &Base) 
     }
     let id = match &job.environment {
         Some(EnvironmentRef::Inline(inline)) => Some(
-            environment::register(post, inline, base).await.doing(|| "cannot register the environment".to_owned())?,
+            environment::register(post, inline, base, false)
+                .await
+                .doing(|| "cannot register the environment".to_owned())?,
         ),
-        Some(EnvironmentRef::Named(name)) => Some(post.scope.resolve("environments", name)),
+        Some(EnvironmentRef::Named(name)) => Some(assemble::environment(post, base, &name.as_str().into(), false).await?),
         None => None,
     };
     job.environment = id.map(EnvironmentRef::Named);
@@ -53,7 +56,8 @@ pub(crate) async fn resolve(post: &Post<'_>, job: &mut CommandJob, base: &Base) 
             true => post.scope.resolve(kind, &data.path),
             false => {
                 let sent = post.data(&base.path(&data.path), None).await;
-                sent.doing(|| format!("cannot send input `{name}`"))?
+                let sent = sent.doing(|| format!("cannot send input `{name}`"))?;
+                assemble::input_address(&sent, data.kind.as_str()).to_owned()
             }
         };
     }
