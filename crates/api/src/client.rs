@@ -71,6 +71,12 @@ impl Client {
         &self.connection.url
     }
 
+    /// The same server, called as someone else.
+    pub fn with_token(&self, token: String) -> Client {
+        let connection = Connection { token, ..(*self.connection).clone() };
+        Client { http: self.http.clone(), connection: Arc::new(connection) }
+    }
+
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.json(self.request(Method::GET, path)).await
     }
@@ -106,14 +112,18 @@ impl Client {
                 all.extend(items);
             }
             let link = page.get("nextLink").and_then(Value::as_str);
-            next = link.filter(|_| all.len() < limit).map(|link| link.trim_start_matches(self.url()).to_owned());
+            next = link.filter(|_| all.len() < limit).map(|link| path_of(link).to_owned());
         }
         all.truncate(limit);
         Ok(all)
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let url = if path.contains("://") { path.to_owned() } else { format!("{}{path}", self.connection.url) };
+        let url = if path.starts_with("https://") || path.starts_with("http://") {
+            path.to_owned()
+        } else {
+            format!("{}{path}", self.connection.url)
+        };
         let request = self.http.request(method, &url);
         // A signed link needs no token, and a token must not follow a link elsewhere.
         if url.starts_with(&self.connection.url) { request.bearer_auth(&self.connection.token) } else { request }
@@ -141,6 +151,12 @@ impl Client {
             false => self.unreachable(source),
         })
     }
+}
+
+/// The path of an address. A server may call itself by another name than the one it was reached by.
+fn path_of(link: &str) -> &str {
+    let rest = link.split_once("://").map_or(link, |(_, rest)| rest);
+    rest.find('/').map_or(rest, |at| &rest[at..])
 }
 
 fn refused(status: StatusCode, body: &[u8]) -> ClientError {

@@ -6,6 +6,7 @@
 pub mod arm;
 pub mod blob;
 pub mod client;
+pub mod openapi;
 pub mod routes;
 
 pub use client::{Client, ClientError, Connection};

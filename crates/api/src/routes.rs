@@ -1,9 +1,7 @@
 //! The route table: every address the server answers, once.
 //!
-//! The server builds its router from this table and a test compares the two; the OpenAPI document is
+//! The server builds its router from this table and a test compares the two; the OpenAPI document ([`crate::openapi`]) is
 //! this table in other words. Paths match in any case where they are words, and exactly where they are names.
-
-use serde_json::{Map, Value, json};
 
 /// Who may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,9 +33,35 @@ pub struct Route {
     pub about: &'static str,
 }
 
+macro_rules! location {
+    ($rest:literal) => {
+        concat!(
+            "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/locations/{location}/",
+            $rest
+        )
+    };
+}
+
+macro_rules! group {
+    ($rest:literal) => {
+        concat!("/subscriptions/{subscription}/resourceGroups/{group}/providers/", $rest)
+    };
+}
+
 macro_rules! ws {
     ($rest:literal) => {
         concat!(
+            "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}",
+            $rest
+        )
+    };
+}
+
+/// The same under one of the services that answer beside the resources.
+macro_rules! beside {
+    ($service:literal, $rest:literal) => {
+        concat!(
+            $service,
             "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}",
             $rest
         )
@@ -62,6 +86,33 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/health", "health_alias", Open, "the same as `/healthz`"),
     route("GET", "/readyz", "ready", Open, "whether the server can take work"),
     route("GET", "/openapi.json", "openapi", Open, "this description"),
+    route("GET", "/metadata/endpoints", "cloud_metadata", Open, "what this cloud is called and where its services are"),
+    route("GET", "/discovery", "discovery", Open, "addresses of a workspace's services"),
+    route(
+        "GET",
+        "/{tenant}/.well-known/openid-configuration",
+        "openid",
+        Open,
+        "where tokens are to be had; the tenant is `adfs` or any other word",
+    ),
+    route("GET", "/{tenant}/v2.0/.well-known/openid-configuration", "openid_v2", Open, "the same"),
+    route("POST", "/{tenant}/oauth2/v2.0/token", "token", Open, "a token for a client id and its secret"),
+    route("GET", "/msi/token", "machine_token", Open, "a token for code inside a job, for the secret it was given"),
+    route("GET", "/admin/v1/principals", "principals", Owner, "who may call this server"),
+    route(
+        "POST",
+        "/admin/v1/principals",
+        "principal_create",
+        Owner,
+        "register a user or program; shows its secret once",
+    ),
+    route("DELETE", "/admin/v1/principals/{id}", "principal_revoke", Owner, "end someone's access"),
+    route("GET", "/admin/v1/audit", "audit", Owner, "every change and refusal, newest first"),
+    route("POST", "/admin/v1/keys/rotate", "keys_rotate", Owner, "sign tokens with a new key from now on"),
+    route("GET", ws!("/roles"), "roles", Owner, "who has which role in the workspace"),
+    route("PUT", ws!("/roles/{name}"), "role_grant", Owner, "give a principal a role"),
+    route("DELETE", ws!("/roles/{name}"), "role_revoke", Owner, "take a principal's role away"),
+    route("GET", ws!("/audit"), "workspace_audit", Owner, "changes and refusals in the workspace, newest first"),
     route("GET", "/metrics", "metrics", Known, "counters and gauges in Prometheus text"),
     route(
         "GET",
@@ -81,6 +132,22 @@ pub const ROUTES: &[Route] = &[
     route("PUT", ws!(""), "workspace_put", Owner, "create or update a workspace"),
     route("PATCH", ws!(""), "workspace_patch", Owner, "update a workspace"),
     route("DELETE", ws!(""), "workspace_delete", Owner, "delete a workspace that runs nothing"),
+    route("POST", ws!("/listKeys"), "workspace_keys", Contributor, "keys of a workspace's parts; here it has none"),
+    route(
+        "PUT",
+        group!("Microsoft.Resources/deployments/{name}"),
+        "template_put",
+        Owner,
+        "create the workspace that a template's parameters describe",
+    ),
+    route("GET", group!("Microsoft.Resources/deployments/{name}"), "template_get", Known, "a template deployment"),
+    route(
+        "GET",
+        "/subscriptions/{subscription}/resourceGroups/{group}/deployments/{name}/operations",
+        "template_steps",
+        Known,
+        "the steps of a template deployment",
+    ),
     route("GET", ws!("/jobs"), "jobs", Reader, "jobs, newest first"),
     route("GET", ws!("/jobs/{name}"), "job_get", Reader, "one job"),
     route(
@@ -92,6 +159,7 @@ pub const ROUTES: &[Route] = &[
     ),
     route("DELETE", ws!("/jobs/{name}"), "job_delete", Contributor, "archive a job that has ended"),
     route("POST", ws!("/jobs/{name}/cancel"), "job_cancel", Contributor, "ask a job to stop"),
+    route("GET", ws!("/jobs/{name}/cancel"), "job_canceled", Reader, "whether a job that was asked to stop has gone"),
     route("GET", ws!("/jobs/{name}/why"), "job_why", Reader, "where a job is, and why"),
     route("GET", ws!("/jobs/{name}/samples"), "job_samples", Reader, "load of the node while the job ran"),
     route("GET", ws!("/jobs/{name}/artifacts"), "job_artifacts", Reader, "logs and captured files of a job"),
@@ -102,11 +170,230 @@ pub const ROUTES: &[Route] = &[
         Reader,
         "a piece of a file, from an offset; waits for more when asked",
     ),
+    route("GET", beside!("/history/v1.0", "/runs/{name}"), "run_get", Reader, "a job as a run"),
+    route(
+        "GET",
+        beside!("/history/v1.0", "/runs/{name}/details"),
+        "run_details",
+        Reader,
+        "status, error and logs of a run; the links to its logs need no token",
+    ),
+    route("GET", beside!("/history/v1.0", "/runs/{name}/children"), "run_children", Reader, "runs that a run started"),
+    route(
+        "GET",
+        beside!("/history/v1.0", "/runs/{name}/serviceinstances/{node}"),
+        "run_services",
+        Reader,
+        "services that run on a node of a run",
+    ),
+    route(
+        "POST",
+        beside!("/history/v1.0", "/rundata"),
+        "run_data",
+        Reader,
+        "the run that the body names, with ids of its outputs",
+    ),
+    route(
+        "GET",
+        beside!("/history/v1.0", "/experiments/{experiment}/runs/{name}"),
+        "experiment_run_get",
+        Reader,
+        "a run of an experiment",
+    ),
+    route(
+        "PATCH",
+        beside!("/history/v1.0", "/experiments/{experiment}/runs/{name}"),
+        "experiment_run_patch",
+        Contributor,
+        "add tags and properties, change the name and description, hide or show",
+    ),
+    route(
+        "GET",
+        beside!("/history/v1.0", "/experiments/{experiment}/runs/{name}/details"),
+        "experiment_run_details",
+        Reader,
+        "status, error and logs of a run of an experiment",
+    ),
+    route(
+        "POST",
+        beside!("/data/v1.0", "/dataversion/batchGetResolvedUris"),
+        "data_resolve",
+        Reader,
+        "where ids of data and of runs' outputs lead",
+    ),
+    route(
+        "POST",
+        beside!("/modelregistry/v1.0", "/models/batchGetResolvedUris"),
+        "models_resolve",
+        Reader,
+        "where ids of models and of runs' model outputs lead",
+    ),
     route("GET", ws!("/computes"), "computes", Reader, "compute targets"),
     route("GET", ws!("/computes/{name}"), "compute_get", Reader, "one compute target"),
     route("PUT", ws!("/computes/{name}"), "compute_put", Contributor, "create or update a compute target"),
     route("DELETE", ws!("/computes/{name}"), "compute_delete", Contributor, "remove a compute target"),
     route("POST", ws!("/computes/{name}/listNodes"), "compute_nodes", Reader, "nodes of a compute target"),
+    route("PATCH", ws!("/computes/{name}"), "compute_patch", Contributor, "change parts of a compute target"),
+    route("POST", ws!("/computes/{name}/start"), "compute_start", Contributor, "start a compute target"),
+    route("POST", ws!("/computes/{name}/stop"), "compute_stop", Contributor, "stop a compute target"),
+    route("POST", ws!("/computes/{name}/restart"), "compute_restart", Contributor, "restart a compute target"),
+    route("GET", ws!("/usages"), "workspace_usages", Reader, "how much of this machine is in use"),
+    route("GET", location!("vmSizes"), "vm_sizes", Known, "machine sizes that may be named"),
+    route("GET", location!("usages"), "usages", Known, "how much of this machine is in use"),
+    route("GET", location!("operations/{id}"), "operation", Known, "the state of a long-running operation"),
+    route(
+        "GET",
+        location!("operationResults/{id}"),
+        "operation_result",
+        Known,
+        "the result of a long-running operation, once it has one",
+    ),
+    route("GET", ws!("/schedules"), "schedules", Reader, "schedules, by name"),
+    route("GET", ws!("/schedules/{name}"), "schedule_get", Reader, "one schedule"),
+    route("PUT", ws!("/schedules/{name}"), "schedule_put", Contributor, "create or update a schedule"),
+    route("PATCH", ws!("/schedules/{name}"), "schedule_patch", Contributor, "change parts of a schedule"),
+    route("DELETE", ws!("/schedules/{name}"), "schedule_delete", Contributor, "delete a schedule"),
+    route("GET", ws!("/onlineEndpoints"), "online_endpoints", Reader, "online endpoints, by name"),
+    route("GET", ws!("/onlineEndpoints/{name}"), "online_endpoint_get", Reader, "one online endpoint"),
+    route(
+        "PUT",
+        ws!("/onlineEndpoints/{name}"),
+        "online_endpoint_put",
+        Contributor,
+        "create or update an online endpoint",
+    ),
+    route(
+        "PATCH",
+        ws!("/onlineEndpoints/{name}"),
+        "online_endpoint_patch",
+        Contributor,
+        "change parts of an online endpoint",
+    ),
+    route("DELETE", ws!("/onlineEndpoints/{name}"), "online_endpoint_delete", Contributor, "delete an online endpoint"),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/listKeys"),
+        "online_endpoint_keys",
+        Contributor,
+        "the keys of an online endpoint",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/regenerateKeys"),
+        "online_endpoint_regenerate",
+        Contributor,
+        "draw one of an online endpoint's keys anew",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/token"),
+        "online_endpoint_token",
+        Contributor,
+        "a token that opens an online endpoint for a while",
+    ),
+    route(
+        "GET",
+        ws!("/onlineEndpoints/{name}/deployments"),
+        "online_deployments",
+        Reader,
+        "online deployments, by name",
+    ),
+    route(
+        "GET",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_get",
+        Reader,
+        "one online deployment",
+    ),
+    route(
+        "PUT",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_put",
+        Contributor,
+        "create or update an online deployment",
+    ),
+    route(
+        "PATCH",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_patch",
+        Contributor,
+        "change parts of an online deployment",
+    ),
+    route(
+        "DELETE",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_delete",
+        Contributor,
+        "delete an online deployment",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}/getLogs"),
+        "online_deployment_logs",
+        Reader,
+        "the log of an online deployment",
+    ),
+    route("GET", ws!("/batchEndpoints"), "batch_endpoints", Reader, "batch endpoints, by name"),
+    route("GET", ws!("/batchEndpoints/{name}"), "batch_endpoint_get", Reader, "one batch endpoint"),
+    route("PUT", ws!("/batchEndpoints/{name}"), "batch_endpoint_put", Contributor, "create or update a batch endpoint"),
+    route(
+        "PATCH",
+        ws!("/batchEndpoints/{name}"),
+        "batch_endpoint_patch",
+        Contributor,
+        "change parts of a batch endpoint",
+    ),
+    route("DELETE", ws!("/batchEndpoints/{name}"), "batch_endpoint_delete", Contributor, "delete a batch endpoint"),
+    route(
+        "GET",
+        ws!("/batchEndpoints/{name}/jobs"),
+        "batch_endpoint_jobs",
+        Reader,
+        "jobs a batch endpoint has started",
+    ),
+    route("GET", ws!("/batchEndpoints/{name}/deployments"), "batch_deployments", Reader, "batch deployments, by name"),
+    route(
+        "GET",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_get",
+        Reader,
+        "one batch deployment",
+    ),
+    route(
+        "PUT",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_put",
+        Contributor,
+        "create or update a batch deployment",
+    ),
+    route(
+        "PATCH",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_patch",
+        Contributor,
+        "change parts of a batch deployment",
+    ),
+    route(
+        "DELETE",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_delete",
+        Contributor,
+        "delete a batch deployment",
+    ),
+    route(
+        "POST",
+        "/api/v1/endpoint/{name}/score",
+        "score",
+        Open,
+        "a request to an online endpoint, opened by its own keys",
+    ),
+    route(
+        "POST",
+        beside!("/batchscore", "/batchEndpoints/{name}/jobs"),
+        "batch_score",
+        Contributor,
+        "run a batch endpoint",
+    ),
     route("GET", ws!("/datastores"), "datastores", Reader, "datastores"),
     route("GET", ws!("/datastores/{name}"), "datastore_get", Reader, "one datastore, without secrets"),
     route("PUT", ws!("/datastores/{name}"), "datastore_put", Contributor, "create or update a datastore"),
@@ -149,42 +436,16 @@ pub const ROUTES: &[Route] = &[
         "create a version, or change its tags and archive mark",
     ),
     route("DELETE", ws!("/{kind}/{name}/versions/{version}"), "asset_delete", Contributor, "delete a version"),
-    route("PUT", "/blob/{*path}", "blob_put", Signed, "write a blob, or its metadata"),
-    route("GET", "/blob/{*path}", "blob_get", Signed, "read a blob or list a container"),
-    route("HEAD", "/blob/{*path}", "blob_head", Signed, "whether a blob is there"),
+    route(
+        "PUT",
+        "/blob/{*path}",
+        "blob_put",
+        Signed,
+        "write a blob, a block, a list of blocks, or metadata; make a container",
+    ),
+    route("GET", "/blob/{*path}", "blob_get", Signed, "read a blob, list a container or the blocks of a blob"),
+    route("HEAD", "/blob/{*path}", "blob_head", Signed, "whether a blob or a container is there"),
+    route("DELETE", "/blob/{*path}", "blob_delete", Signed, "delete a blob"),
     route("POST", "/agent/v1/poll", "agent_poll", Agent, "assignments and stops; waits until there are some"),
     route("POST", "/agent/v1/report", "agent_report", Agent, "what happened to attempts, and readings of the node"),
 ];
-
-/// The OpenAPI document.
-pub fn openapi(version: &str) -> Value {
-    let mut paths: Map<String, Value> = Map::new();
-    for route in ROUTES {
-        let names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-        let parameters: Vec<Value> = names
-            .map(|name| json!({"name": name.trim_start_matches('*'), "in": "path", "required": true, "schema": {"type": "string"}}))
-            .collect();
-        let security = match route.access {
-            Access::Open => json!([]),
-            Access::Known | Access::Reader | Access::Contributor | Access::Owner | Access::Agent => {
-                json!([{"bearer": []}])
-            }
-            Access::Signed => json!([{"bearer": []}, {"signature": []}]),
-        };
-        let operation = json!({
-            "operationId": route.id, "summary": route.about, "parameters": parameters, "security": security,
-            "responses": {"default": {"description": "the resource, or an error envelope"}},
-        });
-        let at = paths.entry(route.path.replace("{*", "{")).or_insert_with(|| json!({}));
-        at[route.method.to_lowercase()] = operation;
-    }
-    json!({
-        "openapi": "3.1.0",
-        "info": {"title": "Peregrine", "version": version},
-        "paths": paths,
-        "components": {"securitySchemes": {
-            "bearer": {"type": "http", "scheme": "bearer"},
-            "signature": {"type": "apiKey", "in": "query", "name": "sig"},
-        }},
-    })
-}

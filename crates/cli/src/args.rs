@@ -3,6 +3,7 @@
 //! One file per noun. A leading `ml` is dropped, so that scripts written for `az ml` run as they are.
 
 pub(crate) mod asset;
+pub(crate) mod identity;
 pub(crate) mod job;
 pub(crate) mod machine;
 pub(crate) mod place;
@@ -104,6 +105,12 @@ pub(crate) enum Noun {
     /// Manage the deployments behind batch endpoints
     #[command(subcommand)]
     BatchDeployment(record::BatchDeploymentVerb),
+    /// Connect the Python SDK and MLflow
+    #[command(subcommand)]
+    Sdk(identity::SdkVerb),
+    /// Manage who may call the server, and as what
+    #[command(subcommand)]
+    Principal(identity::PrincipalVerb),
     /// Start, stop and inspect the server
     #[command(subcommand)]
     Server(machine::ServerVerb),

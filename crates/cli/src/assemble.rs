@@ -13,7 +13,7 @@ use crate::{
     commands::environment,
     failure::{Doing, Done, Failure},
     post::Post,
-    spec_file::{self, Base, Noun},
+    spec_file::{self, Base},
 };
 use api::{
     arm::{
@@ -26,6 +26,7 @@ use api::{
 };
 use domain::spec::{Environment, Model};
 use serde::de::DeserializeOwned;
+use domain::spec::shape::Noun;
 use serde_json::{Value, json};
 
 /// The id of code: uploaded where it is local.

@@ -12,9 +12,11 @@ mod endpoint;
 pub(crate) mod environment;
 mod job;
 mod model;
+mod principal;
 mod record;
 mod registry;
 mod schedule;
+mod sdk;
 mod server;
 pub(crate) mod settle;
 mod workspace;
@@ -103,6 +105,8 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         Noun::Datastore(verb) => wait(datastore::run(context, verb)),
         Noun::Compute(verb) => wait(compute::run(context, verb)),
         Noun::Workspace(verb) => wait(workspace::run(context, verb)),
+        Noun::Sdk(verb) => wait(sdk::run(context, verb)),
+        Noun::Principal(verb) => wait(principal::run(context, verb)),
         Noun::Server(verb) => server::run(context, verb),
         Noun::Config(verb) => config::run(context, verb),
         Noun::Completion { shell } => completion(context, shell),

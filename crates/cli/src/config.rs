@@ -41,6 +41,10 @@ pub(crate) struct Config {
     pub(crate) http: Option<SocketAddr>,
     pub(crate) tls_cert: Option<PathBuf>,
     pub(crate) tls_key: Option<PathBuf>,
+    /// How clients reach the server, where that is not the address it listens on.
+    pub(crate) public_url: Option<String>,
+    /// Requests a second that one caller may make; 0 for no limit.
+    pub(crate) rate_limit: u32,
     /// A server elsewhere; this machine's own when absent.
     pub(crate) url: Option<String>,
     pub(crate) token_file: Option<PathBuf>,
@@ -58,6 +62,8 @@ pub(crate) struct Config {
     pub(crate) grace_seconds: u64,
     /// The most the cache of remote data may hold.
     pub(crate) cache_bytes: u64,
+    /// The most the stores of a workspace may hold; 0 is no limit.
+    pub(crate) storage_quota: u64,
     pub(crate) instance_types: Vec<InstanceType>,
     /// Every setting as text and where it came from.
     pub(crate) sources: BTreeMap<&'static str, (String, Source)>,

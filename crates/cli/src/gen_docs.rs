@@ -19,7 +19,7 @@ pub(crate) fn write(to: &Path) -> Done {
         put(&to.join(format!("{noun}-file.md")), &reference(noun))?;
         put(&to.join(format!("schemas/{noun}.json")), &pretty(&json_schema(noun)))?;
     }
-    put(&to.join("openapi.json"), &pretty(&api::routes::openapi(env!("CARGO_PKG_VERSION"))))
+    put(&to.join("openapi.json"), &pretty(&api::openapi::openapi(env!("CARGO_PKG_VERSION"))))
 }
 
 fn put(path: &Path, text: &str) -> Done {

@@ -19,6 +19,8 @@ use tokio::{
 
 /// A log larger than this is put aside at the next start.
 const LOG_BYTES: u64 = 64 << 20;
+/// A client that neither sends nor takes a byte for this long is given up.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// Runs the server in this process until it is told to stop. `detached`: in a session of its own, logging to a file.
 pub(crate) fn server_foreground(config: &Config, detached: bool) -> Done<ExitCode> {
@@ -55,14 +57,21 @@ async fn serve(config: &Config) -> Done {
     let listening = server::listen(config.listen, !config.listen_chosen, config.http, &certificates).await;
     let listening = listening.map_err(|error| listen_failure(&error))?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
+    let authority = fs::read(agent::server::authority_file(&home)).ok();
+    let bundle = server::write_bundle(&keys, authority.as_deref()).context("cannot write the file of authorities")?;
     let settings = server::Settings {
         version: version.clone(),
         subscription: config.subscription.clone(),
         resource_group: config.resource_group.clone(),
         workspace: config.workspace.clone(),
+        public_url: config.public_url.clone(),
+        bundle: Some(bundle),
         instance_types: config.instance_types.clone(),
         isolation_required: config.isolation_required,
         max_retries: config.max_retries,
+        storage_quota: config.storage_quota,
+        idle: IDLE,
+        rate_limit: config.rate_limit,
         clock: server::clock::now,
     };
     let program = std::env::current_exe().context("cannot find this program's own file")?;

@@ -6,7 +6,7 @@ use crate::failure::{Done, Failure};
 use domain::spec::{
     Mistake,
     check::{self, Spec},
-    shape::Noun as N,
+    shape::Noun,
     yaml::MAX_BYTES,
 };
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(crate) struct Base {
 }
 
 /// Reads and checks a noun's file; `sets` are `a.b=c` changes to it.
-pub(crate) fn read(noun: N, path: &Path, sets: &[String]) -> Done<SpecFile> {
+pub(crate) fn read(noun: Noun, path: &Path, sets: &[String]) -> Done<SpecFile> {
     let text = read_text(path)?;
     let shown = path.display().to_string();
     match check::read(noun, &shown, &text, sets) {
@@ -39,27 +39,34 @@ pub(crate) fn read(noun: N, path: &Path, sets: &[String]) -> Done<SpecFile> {
     }
 }
 
-/// A file as a tree with its own keys, and where its paths start.
+/// A checked file as a tree with its own keys, and where its paths start.
 pub(crate) fn tree(noun: Noun, path: &Path, sets: &[String]) -> Done<(Value, Base)> {
+    let SpecFile { spec, base } = read(noun, path, sets)?;
+    let mut tree = match spec {
+        Spec::Tree(_, tree) => Ok(tree),
+        Spec::Job(spec) => serde_json::to_value(spec),
+        Spec::Environment(spec) => serde_json::to_value(spec),
+        Spec::Data(spec) => serde_json::to_value(spec),
+        Spec::Model(spec) => serde_json::to_value(spec),
+        Spec::Datastore(spec) => serde_json::to_value(spec),
+        Spec::Compute(spec) => serde_json::to_value(spec),
+        Spec::Workspace(spec) => serde_json::to_value(spec),
+    }
+    .expect("a spec is plain data");
+    // Which schema a component was written for is part of it.
+    if let (Noun::Component, Some(schema)) = (noun, raw(path)?.get("$schema")) {
+        tree["$schema"] = schema.clone();
+    }
+    Ok((tree, base))
+}
+
+/// A file's tree as it is written, for files that have no noun of their own.
+pub(crate) fn raw(path: &Path) -> Done<Value> {
     let text = read_text(path)?;
     let shown = path.display().to_string();
     let root = domain::spec::yaml::parse(&shown, &text).map_err(|mistakes| told(&shown, &text, &mistakes))?;
-    match root.to_json() {
-        Value::Object(map) => {
-            let mut value = Value::Object(map);
-            for set in sets {
-                if let Some((key, text)) = set.split_once('=') {
-                    value[key] = Value::from(text);
-                }
-            }
-            Ok((value, Base::of_file(path)))
-        }
-        _ => Err(Failure::input(format!("`{shown}` is not a {noun:?} file"))),
-    }
+    Ok(root.to_json())
 }
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Noun { Job, Data, Environment, Component, Schedule, Registry, OnlineEndpoint, OnlineDeployment, BatchEndpoint, BatchDeployment }
 
 /// Mistakes in a spec that no file holds.
 pub(crate) fn refuse(what: &str, mistakes: &[Mistake]) -> Failure {
@@ -184,7 +191,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("job.yml");
         fs::write(&file, "comand: echo\nenvironment: azureml:e:1\n").unwrap();
-        let shown = read(N::Job, &file, &[]).unwrap_err().to_string();
+        let shown = read(Noun::Job, &file, &[]).unwrap_err().to_string();
         assert!(shown.contains("job.yml:1:1: "), "{shown}");
         assert!(shown.contains(" 1 | comand: echo\n   | ^"), "{shown}");
         assert!(shown.contains("mistake"), "{shown}");

@@ -3,8 +3,10 @@
 //! Invariant: nothing here does IO, waits, reads a clock or draws a random number. A value of one of
 //! these types is already true; text becomes a value only through a `parse` or a `check`.
 
+pub mod access;
 pub mod assignment;
 pub mod causes;
+pub mod cron;
 pub mod curated;
 pub mod job;
 pub mod names;
@@ -14,6 +16,7 @@ pub mod sizes;
 pub mod spec;
 pub mod time;
 
+pub use access::Role;
 pub use assignment::{Assignment, EnvironmentPlan, Place, Plan, PlannedInput, PlannedOutput};
 pub use job::{Illegal, Job, JobEvent, JobState, Outcome};
 pub use names::{AttemptId, BadName, JobName, NodeId};

@@ -10,6 +10,7 @@ pub mod nouns;
 pub mod shape;
 pub mod yaml;
 
+pub use check::cannot_run;
 pub use nouns::*;
 
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ use api::arm::Scope;
 use domain::{InstanceType, Resources, Timestamp, report::NodeFacts, resources::DEFAULT_INSTANCE_TYPE};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::AtomicUsize},
 };
 use store::{Store, WorkspaceRow, files::Files};
 
@@ -20,12 +20,22 @@ pub struct Settings {
     pub resource_group: String,
     /// The workspace every server has.
     pub workspace: String,
+    /// How clients reach this server, where that is not the address it listens on.
+    pub public_url: Option<String>,
+    /// The file of authorities that jobs on this machine are told to trust.
+    pub bundle: Option<std::path::PathBuf>,
     /// The operator's own instance types of the local target.
     pub instance_types: Vec<InstanceType>,
     /// Jobs whose environment names an image must run in a container.
     pub isolation_required: bool,
     /// How often a job is tried again when its node was lost.
     pub max_retries: u32,
+    /// The most bytes the stores of a workspace may hold; 0 is no limit.
+    pub storage_quota: u64,
+    /// A client that neither sends nor takes a byte for this long is given up.
+    pub idle: std::time::Duration,
+    /// Requests a second that one caller may make; 0 for no limit.
+    pub rate_limit: u32,
     pub clock: fn() -> Timestamp,
 }
 
@@ -39,10 +49,13 @@ pub struct Inner {
     pub settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) tokens: crate::auth::Tokens,
+    pub(crate) limits: crate::auth::Limits,
     /// `https://host:port`, as clients reach this server.
     pub(crate) url: String,
     pub(crate) workspaces: Mutex<HashMap<String, Arc<WorkspaceRow>>>,
     pub(crate) nodes: Mutex<HashMap<String, Seen>>,
+    /// Blobs on their way in or out.
+    pub(crate) transfers: AtomicUsize,
     started_at: Timestamp,
 }
 
@@ -64,16 +77,18 @@ impl std::ops::Deref for App {
 
 impl App {
     pub(crate) fn new(store: Store, settings: Settings, tokens: crate::auth::Tokens, url: String) -> App {
-        let files = Files::under(store.home());
+        let files = store.files().clone();
         let started_at = (settings.clock)();
         App(Arc::new(Inner {
             files,
-            settings,
             metrics: Metrics::default(),
             tokens,
+            limits: crate::auth::Limits::new(settings.rate_limit),
+            settings,
             url,
             workspaces: Mutex::default(),
             nodes: Mutex::default(),
+            transfers: AtomicUsize::new(0),
             started_at,
             store,
         }))

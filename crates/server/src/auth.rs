@@ -1,32 +1,71 @@
 //! Who calls, and whether they may.
 //!
-//! A token is 32 random bytes in a file that only its owner can read: whoever can read the file is who it says.
-//! Signed links carry their own permission: one container, one time limit. Comparisons take the same time
-//! whether or not they match.
+//! Three kinds of bearer tokens are believed: the ones in this home's key files (whoever can read the file is who it
+//! says), web tokens minted here for principals and jobs, and a principal's own long-lived token. Signed links carry
+//! their own permission. Comparisons take the same time whether or not they match.
+
+mod jwt;
+mod limits;
+mod links;
+mod principals;
+
+pub(crate) use jwt::{Claims, Keys};
+pub(crate) use limits::Limits;
+pub(crate) use links::{link_opens, sign_folder_link, sign_link};
+pub(crate) use principals::{Principals, digest};
 
 use crate::problem::Problem;
 use axum::http::StatusCode;
-use domain::Timestamp;
+use domain::{Role, Timestamp, access::EVERYWHERE};
+use principals::{Roles, allow};
 use std::{io, path::Path};
-use store::secrets::{Keyring, hex, write_owner_only};
+use store::{
+    PrincipalRow,
+    secrets::{Keyring, hex, write_owner_only},
+};
 
-/// What a caller may act as.
+/// What kind of caller it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role {
-    User,
+pub enum Who {
+    /// Whoever can read the key files of this server's home.
+    Home,
+    /// An agent.
     Agent,
-    /// A running job, for itself only.
-    Job {
-        workspace: String,
-        job: String,
-    },
+    /// Someone registered here, by id.
+    Principal(String),
+    /// A running job, with a token for itself only.
+    Job { workspace: String, job: String },
+    /// A running job that asked for an identity: works in its workspace as its user does.
+    JobIdentity { workspace: String, job: String },
 }
 
+/// Someone whose token was believed.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    pub role: Role,
+    pub who: Who,
     /// Shown as the creator of things.
     pub name: String,
+    roles: Roles,
+    /// Whom the token is meant for; tokens that are not web tokens are meant for all of this server.
+    audience: Option<String>,
+}
+
+impl Caller {
+    fn new(who: Who, name: impl Into<String>, roles: Roles) -> Caller {
+        Caller { who, name: name.into(), roles, audience: None }
+    }
+
+    /// Whether the caller holds a role in a workspace.
+    pub(crate) fn may(&self, workspace: &str, role: Role) -> bool {
+        allow(&self.roles, workspace, role)
+    }
+
+    /// Whether the caller's token is meant for one of these.
+    pub(crate) fn is_meant_for(&self, audiences: &[&str]) -> bool {
+        let known =
+            |audience: &String| audiences.iter().any(|one| one.trim_end_matches('/') == audience.trim_end_matches('/'));
+        self.audience.as_ref().is_none_or(known)
+    }
 }
 
 /// The tokens of a home.
@@ -34,30 +73,73 @@ pub(crate) struct Tokens {
     user: [u8; 32],
     agent: [u8; 32],
     owner: String,
+    pub(crate) keys: Keys,
+    pub(crate) principals: Principals,
 }
 
+/// How a principal's own token begins; its id and its secret follow.
+const OWN_TOKEN: &str = "pgn.";
+
 impl Tokens {
-    pub(crate) fn load_or_make(keys: &Path, keyring: &Keyring) -> io::Result<Tokens> {
-        let digest = |role| Ok::<_, io::Error>(fingerprint(&make_token(keys, role, keyring)?));
+    pub(crate) fn load_or_make(folder: &Path, keyring: &Keyring, now: Timestamp) -> io::Result<Tokens> {
+        let digest = |role| Ok::<_, io::Error>(fingerprint(&make_token(folder, role, keyring)?));
         let owner = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "local user".into());
-        Ok(Tokens { user: digest("user")?, agent: digest("agent")?, owner })
+        let keys = Keys::load_or_make(&folder.join("tokens"), keyring, now)?;
+        Ok(Tokens { user: digest("user")?, agent: digest("agent")?, owner, keys, principals: Principals::default() })
     }
 
     /// The caller behind an `Authorization` header.
     pub(crate) fn caller(&self, header: Option<&str>, keyring: &Keyring, now: Timestamp) -> Result<Caller, Problem> {
         let token = header.and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")));
-        let Some(token) = token else {
+        let Some(token) = token.map(str::trim) else {
             return Err(unauthorized("send `Authorization: Bearer <token>`"));
         };
-        let digest = fingerprint(token.trim());
-        if digest == self.user {
-            return Ok(Caller { role: Role::User, name: self.owner.clone() });
+        let print = fingerprint(token);
+        if print == self.user {
+            let roles = [(EVERYWHERE.to_owned(), Role::Owner)].into();
+            return Ok(Caller::new(Who::Home, self.owner.clone(), roles));
         }
-        if digest == self.agent {
-            return Ok(Caller { role: Role::Agent, name: "agent".into() });
+        if print == self.agent {
+            return Ok(Caller::new(Who::Agent, "agent", Roles::new()));
         }
-        job_of(token, keyring, now).ok_or_else(|| unauthorized("the token is not one of this server's"))
+        let found = self
+            .principal_of(token, now)
+            .map(|row| of_principal(&row))
+            .or_else(|| job_of(token, keyring, now))
+            .or_else(|| self.bearer(token, now));
+        found.ok_or_else(|| {
+            unauthorized("the token is not one of this server's, or its time is over; `peregrine sdk login` makes one")
+        })
     }
+
+    /// The principal whose own token this is.
+    pub(crate) fn principal_of(&self, token: &str, now: Timestamp) -> Option<std::sync::Arc<PrincipalRow>> {
+        let (id, secret) = token.strip_prefix(OWN_TOKEN)?.split_once('.')?;
+        self.principals.with_secret(id, secret, now)
+    }
+
+    fn bearer(&self, token: &str, now: Timestamp) -> Option<Caller> {
+        let claims = self.keys.verify(token, now)?;
+        let mut caller = match claims.sub.strip_prefix("job:") {
+            Some(job) => {
+                let (workspace, job) = job.split_once('/')?;
+                let who = Who::JobIdentity { workspace: workspace.to_owned(), job: job.to_owned() };
+                Caller::new(who, job, [(workspace.to_owned(), Role::Contributor)].into())
+            }
+            None => of_principal(&*self.principals.active(&claims.sub, now)?),
+        };
+        caller.audience = Some(claims.aud);
+        Some(caller)
+    }
+}
+
+fn of_principal(row: &PrincipalRow) -> Caller {
+    Caller::new(Who::Principal(row.id.clone()), row.name.clone(), row.roles.clone())
+}
+
+/// A principal's own token: for clients that know only one secret.
+pub(crate) fn own_token(id: &str, secret: &str) -> String {
+    format!("{OWN_TOKEN}{id}.{secret}")
 }
 
 /// A token for code inside a job: names the job, ends with it.
@@ -66,7 +148,8 @@ pub(crate) fn job_token(keyring: &Keyring, workspace: &str, job: &str, expires: 
     format!("job.{claim}.{}", keyring.sign(&format!("job {claim}")))
 }
 
-fn job_of(token: &str, keyring: &Keyring, now: Timestamp) -> Option<Caller> {
+/// The job whose token this is.
+pub(crate) fn job_of(token: &str, keyring: &Keyring, now: Timestamp) -> Option<Caller> {
     let (claim, signature) = token.strip_prefix("job.")?.rsplit_once('.')?;
     if !keyring.signed(&format!("job {claim}"), signature) {
         return None;
@@ -74,45 +157,8 @@ fn job_of(token: &str, keyring: &Keyring, now: Timestamp) -> Option<Caller> {
     let mut parts = claim.rsplitn(2, '/');
     let expires: i64 = parts.next()?.parse().ok()?;
     let (workspace, job) = parts.next()?.split_once('/')?;
-    (now.0 < expires).then(|| Caller {
-        role: Role::Job { workspace: workspace.to_owned(), job: job.to_owned() },
-        name: job.to_owned(),
-    })
-}
-
-/// A query string that opens one container until `expires`. `write` also lets it change things.
-pub(crate) fn sign_link(
-    keyring: &Keyring,
-    workspace: &str,
-    container: &str,
-    write: bool,
-    expires: Timestamp,
-) -> String {
-    let rights = if write { "racwl" } else { "rl" };
-    let seconds = expires.0 / 1000;
-    let signature = keyring.sign(&link_text(workspace, container, rights, seconds));
-    format!("sv=2021-06-08&sr=c&sp={rights}&se={seconds}&sig={signature}")
-}
-
-/// Whether a query string opens this container now, for writing if `write`.
-pub(crate) fn link_opens(
-    keyring: &Keyring,
-    query: &str,
-    workspace: &str,
-    container: &str,
-    write: bool,
-    now: Timestamp,
-) -> bool {
-    let part = |key: &str| query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
-    let (Some(rights), Some(expires), Some(signature)) = (part("sp"), part("se"), part("sig")) else { return false };
-    let Ok(seconds) = expires.parse::<i64>() else { return false };
-    now.0 / 1000 < seconds
-        && (!write || rights.contains('w'))
-        && keyring.signed(&link_text(workspace, container, rights, seconds), signature)
-}
-
-fn link_text(workspace: &str, container: &str, rights: &str, seconds: i64) -> String {
-    format!("link {workspace} {container} {rights} {seconds}")
+    let who = Who::Job { workspace: workspace.to_owned(), job: job.to_owned() };
+    (now.0 < expires).then(|| Caller::new(who, job, Roles::new()))
 }
 
 /// The token of a role, made at first use.
@@ -143,27 +189,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_opens_its_own_container_for_its_time_and_rights() {
-        let home = tempfile::tempdir().unwrap();
-        let store = store::Store::open(home.path()).unwrap();
-        let ring = store.keyring();
-        let read = sign_link(ring, "w", "c", false, Timestamp(10_000));
-        assert!(link_opens(ring, &read, "w", "c", false, Timestamp(5_000)));
-        assert!(!link_opens(ring, &read, "w", "c", true, Timestamp(5_000)));
-        assert!(!link_opens(ring, &read, "w", "d", false, Timestamp(5_000)));
-        assert!(!link_opens(ring, &read, "w", "c", false, Timestamp(20_000)));
-        let forged = read.replace("sp=rl", "sp=racwl");
-        assert!(!link_opens(ring, &forged, "w", "c", true, Timestamp(5_000)));
-    }
-
-    #[test]
     fn a_jobs_token_names_its_job_and_expires() {
         let home = tempfile::tempdir().unwrap();
         let store = store::Store::open(home.path()).unwrap();
-        let tokens = Tokens::load_or_make(home.path(), store.keyring()).unwrap();
+        let tokens = Tokens::load_or_make(home.path(), store.keyring(), Timestamp(1)).unwrap();
         let header = format!("Bearer {}", job_token(store.keyring(), "w", "train", Timestamp(1000)));
         let caller = tokens.caller(Some(&header), store.keyring(), Timestamp(1)).unwrap();
-        assert_eq!(caller.role, Role::Job { workspace: "w".into(), job: "train".into() });
+        assert_eq!(caller.who, Who::Job { workspace: "w".into(), job: "train".into() });
+        assert!(!caller.may("w", Role::Reader));
         assert!(tokens.caller(Some(&header), store.keyring(), Timestamp(2000)).is_err());
         assert!(tokens.caller(Some("Bearer nonsense"), store.keyring(), Timestamp(1)).is_err());
         assert!(tokens.caller(None, store.keyring(), Timestamp(1)).is_err());

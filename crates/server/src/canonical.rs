@@ -24,41 +24,87 @@ const WORDS: &[&str] = &[
     "listNodes",
     "listSecrets",
     "startPendingUpload",
+    "locations",
+    "vmSizes",
+    "usages",
+    "operations",
+    "operationResults",
+    "start",
+    "stop",
+    "restart",
+    "schedules",
+    "onlineEndpoints",
+    "batchEndpoints",
+    "deployments",
+    "listKeys",
+    "regenerateKeys",
+    "token",
+    "getLogs",
+    "experiments",
+    "runs",
+    "details",
+    "children",
+    "serviceinstances",
+    "rundata",
+    "dataversion",
 ];
+
+/// Services beside the resources, which stand before a resource path.
+const SERVICES: &[&str] =
+    &["/history/v1.0", "/metric/v2.0", "/data/v1.0", "/modelregistry/v1.0", FRONT, "/mlflow/v1.0", "/mlflow/v2.0"];
+/// The provider of template deployments.
+const RESOURCES: &str = "Microsoft.Resources";
+/// Where clients look for the resources of a data plane.
+const FRONT: &str = "/mferp/managementfrontend";
+/// How many parts name a workspace; what follows it under a dialect that is not ours is left alone.
+const WORKSPACE_PARTS: usize = 8;
 
 /// The same address with its words spelled as the table spells them; names are left alone.
 pub(crate) fn canonical(uri: &Uri) -> Option<Uri> {
-    let path = uri.path();
+    let whole = uri.path();
+    let (service, path) = split_service(whole);
     let is_resource = path.get(1..14).is_some_and(|head| head.eq_ignore_ascii_case("subscriptions"));
     if !is_resource {
         return None;
     }
-    let mut out = String::with_capacity(path.len());
-    let mut changed = false;
+    let foreign = service.starts_with("/mlflow");
+    let mut out = String::with_capacity(whole.len());
+    // The front of the management plane is the resources themselves.
+    let front = service == FRONT;
+    out.push_str(if front { "" } else { service });
     let mut free = false;
     for (at, part) in path.split('/').skip(1).enumerate() {
+        free |= foreign && at >= WORKSPACE_PARTS;
         let word = match part {
             _ if free => part,
             part if part.eq_ignore_ascii_case(api::arm::PROVIDER) => api::arm::PROVIDER,
+            part if part.eq_ignore_ascii_case(RESOURCES) => RESOURCES,
             part if at % 2 == 0 => WORDS.iter().find(|word| word.eq_ignore_ascii_case(part)).unwrap_or(&part),
             part => part,
         };
-        changed |= word != part;
         free |= at % 2 == 0 && word == "artifacts";
         out.push('/');
         out.push_str(word);
     }
     if out.len() > 1 && out.ends_with('/') && !free {
         out.pop();
-        changed = true;
     }
-    if !changed {
+    if out == whole {
         return None;
     }
     let target = uri.query().map_or_else(|| out.clone(), |query| format!("{out}?{query}"));
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
     Uri::from_parts(parts).ok()
+}
+
+/// The service a path begins with, as the table spells it, and the rest.
+fn split_service(path: &str) -> (&'static str, &str) {
+    let begins = |service: &&&str| {
+        path.get(..service.len()).is_some_and(|head| head.eq_ignore_ascii_case(service))
+            && path[service.len()..].starts_with('/')
+    };
+    SERVICES.iter().find(begins).map_or(("", path), |service| (*service, &path[service.len()..]))
 }
 
 #[cfg(test)]
@@ -74,5 +120,23 @@ mod tests {
         assert_eq!(shown("/healthz"), None);
         let file = "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w/jobs/j/artifacts/Data/MODELS";
         assert_eq!(shown(file), None);
+    }
+
+    #[test]
+    fn a_service_before_the_path_is_respelled_with_it() {
+        let shown = |path: &str| canonical(&path.parse().unwrap()).map(|uri| uri.to_string());
+        let ws = "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w";
+        let spelled = "/History/V1.0/subscriptions/s/RESOURCEGROUPS/g/providers/microsoft.machinelearningservices/workspaces/w/Runs/DETAILS/Details";
+        assert_eq!(shown(spelled), Some(format!("/history/v1.0{ws}/runs/DETAILS/details")));
+        for file in [
+            format!("/history/v1.0{ws}/runs/r/artifacts/Data/MODELS/Jobs"),
+            format!("/mlflow/v2.0{ws}/api/2.0/mlflow-artifacts/artifacts/DATA/RUNS/Jobs/Models"),
+            "/history/v1.0/healthz".to_owned(),
+            "/historyv1.0/subscriptions".to_owned(),
+        ] {
+            assert_eq!(shown(&file), None, "{file}");
+        }
+        let mlflow = format!("/mlflow/v1.0{}/api/2.0/mlflow/runs/get", ws.replace("resourceGroups", "resourcegroups"));
+        assert_eq!(shown(&mlflow), Some(format!("/mlflow/v1.0{ws}/api/2.0/mlflow/runs/get")));
     }
 }

@@ -4,10 +4,18 @@ pub(crate) mod agents;
 pub(crate) mod artifacts;
 pub(crate) mod assets;
 pub(crate) mod blobs;
+pub(crate) mod change;
 pub(crate) mod computes;
 pub(crate) mod datastores;
+pub(crate) mod history;
+pub(crate) mod identity;
 pub(crate) mod jobs;
 pub(crate) mod meta;
+pub(crate) mod operations;
+pub(crate) mod paging;
+pub(crate) mod principals;
+pub(crate) mod records;
+pub(crate) mod registries;
 pub(crate) mod views;
 pub(crate) mod workspaces;
 
@@ -20,8 +28,13 @@ use serde::Deserialize;
 use std::collections::HashMap;
 
 /// The names in a path.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct At {
+    #[serde(default)]
+    pub(crate) subscription: String,
+    #[serde(default)]
+    pub(crate) group: String,
+    #[serde(default)]
     pub(crate) workspace: String,
     #[serde(default)]
     pub(crate) kind: String,
@@ -31,6 +44,23 @@ pub(crate) struct At {
     pub(crate) version: String,
     #[serde(default)]
     pub(crate) path: String,
+    /// A deployment below an endpoint.
+    #[serde(default)]
+    pub(crate) deployment: String,
+    /// An operation.
+    #[serde(default)]
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) experiment: String,
+    #[serde(default)]
+    pub(crate) node: String,
+}
+
+impl At {
+    /// The same subscription and group, and nothing more.
+    pub(crate) fn place(&self) -> At {
+        At { subscription: self.subscription.clone(), group: self.group.clone(), ..At::default() }
+    }
 }
 
 /// Query parameters, however spelled.

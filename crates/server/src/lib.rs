@@ -11,13 +11,14 @@ pub mod clock;
 mod http;
 mod listen;
 mod metrics;
+mod patience;
 mod problem;
 mod resolve;
 mod router;
 mod tls;
 
 pub use app::{App, Settings};
-pub use auth::{Caller, Role, make_token};
+pub use auth::{Caller, Who, make_token};
 pub use listen::{Listening, StartError, listen, serve};
 pub use problem::Problem;
-pub use tls::Certificates;
+pub use tls::{Certificates, write_bundle};

@@ -7,8 +7,9 @@ use crate::{
     app::{App, Settings},
     auth::Tokens,
     canonical::canonical,
+    patience::{Patient, Timely},
     router::router,
-    tls::{Certificates, TlsError},
+    tls::{Certificates, Reloading, TlsError},
 };
 use axum::{Router, body::Body, extract::Request};
 use hyper::{body::Incoming, service::service_fn};
@@ -16,7 +17,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
 };
-use std::{convert::Infallible, io, net::SocketAddr, path::Path, time::Duration};
+use std::{convert::Infallible, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use store::Store;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -27,11 +28,16 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
+/// The other end of a request's connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
 /// Sockets that are bound, and the address clients use.
 pub struct Listening {
     https: TcpListener,
     http: Option<TcpListener>,
     acceptor: TlsAcceptor,
+    certificate: Arc<Reloading>,
     pub url: String,
 }
 
@@ -70,8 +76,9 @@ pub async fn listen(
     let bound = https.local_addr().map_err(|error| StartError::Listen(address, error))?;
     let host = if bound.ip().is_unspecified() { "localhost".to_owned() } else { bound.ip().to_string() };
     let host = if bound.is_ipv6() && !bound.ip().is_unspecified() { format!("[{host}]") } else { host };
-    let acceptor = TlsAcceptor::from(certificates.config()?);
-    Ok(Listening { https, http, acceptor, url: format!("https://{host}:{}", bound.port()) })
+    let (config, certificate) = certificates.config()?;
+    let acceptor = TlsAcceptor::from(config);
+    Ok(Listening { https, http, acceptor, certificate, url: format!("https://{host}:{}", bound.port()) })
 }
 
 /// Serves until `stop` turns true, then lets requests in flight finish for a moment.
@@ -82,31 +89,37 @@ pub async fn serve(
     keys: &Path,
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), StartError> {
-    let tokens = Tokens::load_or_make(keys, store.keyring()).map_err(StartError::Keys)?;
-    let app = App::new(store, settings, tokens, listening.url.clone());
+    let tokens = Tokens::load_or_make(keys, store.keyring(), (settings.clock)()).map_err(StartError::Keys)?;
+    tokens.principals.refresh(&store).await?;
+    let url = settings.public_url.clone().unwrap_or_else(|| listening.url.clone());
+    let app = App::new(store, settings, tokens, url);
     crate::http::workspaces::ensure_default(&app).await?;
+    let idle = app.settings.idle;
     let router = router(app);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
+    let fresh = listening.certificate.keep_fresh();
+    tokio::pin!(fresh);
     loop {
         tokio::select! {
             accepted = listening.https.accept() => {
-                let Ok((stream, _)) = accepted else { breathe().await; continue };
+                let Ok((stream, peer)) = accepted else { breathe().await; continue };
                 let _ = stream.set_nodelay(true);
                 let (acceptor, router, watcher) = (listening.acceptor.clone(), router.clone(), graceful.watcher());
                 connections.spawn(async move {
                     let handshake = tokio::time::timeout(Duration::from_secs(10), acceptor.accept(stream)).await;
                     if let Ok(Ok(stream)) = handshake {
-                        converse(stream, router, watcher).await;
+                        converse(stream, peer, router, watcher, idle).await;
                     }
                 });
             }
             accepted = accept_plain(listening.http.as_ref()) => {
-                let Ok((stream, _)) = accepted else { breathe().await; continue };
+                let Ok((stream, peer)) = accepted else { breathe().await; continue };
                 let _ = stream.set_nodelay(true);
-                connections.spawn(converse(stream, router.clone(), graceful.watcher()));
+                connections.spawn(converse(stream, peer, router.clone(), graceful.watcher(), idle));
             }
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            () = &mut fresh => {}
             _ = stop.wait_for(|stop| *stop) => break,
         }
     }
@@ -128,12 +141,15 @@ async fn breathe() {
 
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: SocketAddr,
     router: Router,
     watcher: hyper_util::server::graceful::Watcher,
+    idle: Duration,
 ) {
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let mut router = router.clone();
-        let mut request: Request = request.map(Body::new);
+        let mut request: Request = request.map(|body| Body::new(Timely::new(body, idle)));
+        request.extensions_mut().insert(Peer(peer));
         if let Some(uri) = canonical(request.uri()) {
             *request.uri_mut() = uri;
         }
@@ -142,7 +158,7 @@ async fn converse(
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(60))
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Patient::new(stream, idle)), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
     }

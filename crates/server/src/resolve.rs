@@ -78,8 +78,18 @@ impl Lookup<'_, '_> {
 
     fn target(&mut self, spec: &CommandJob) -> Result<String, store::Error> {
         let name = spec.compute.as_deref().map_or_else(|| computes::LOCAL.to_owned(), arm::reference::compute_name);
-        if name.eq_ignore_ascii_case(computes::LOCAL) || self.tx.compute(&self.workspace.name, &name)?.is_some() {
+        if name.eq_ignore_ascii_case(computes::LOCAL) {
             return Ok(computes::LOCAL.to_owned());
+        }
+        if let Some(row) = self.tx.compute(&self.workspace.name, &name)? {
+            if computes::check::runs_here(&row) {
+                return Ok(computes::LOCAL.to_owned());
+            }
+            let kind = computes::check::kind_of(&row);
+            let message =
+                format!("compute target `{name}` is of type `{kind}`, and targets of this type cannot run work yet");
+            self.mistake("compute", message, "set `compute: azureml:local`, or add `--set compute=local`");
+            return Ok(name);
         }
         let known =
             computes::with_local(self.tx.computes(&self.workspace.name)?.into_iter().map(|row| row.name).collect());

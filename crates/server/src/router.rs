@@ -2,8 +2,9 @@
 
 use crate::{
     app::App,
-    auth::{Caller, Role, unauthorized},
+    auth::{Caller, Who, unauthorized},
     http,
+    listen::Peer,
     metrics::Request as Counted,
     problem::Problem,
 };
@@ -11,12 +12,14 @@ use api::routes::{Access, ROUTES, Route};
 use axum::{
     Router,
     extract::{MatchedPath, Request, State},
-    http::{HeaderValue, header},
+    http::{HeaderValue, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{MethodRouter, delete, get, head, patch, post, put},
 };
+use domain::{Role, access::EVERYWHERE};
 use std::collections::BTreeMap;
+use store::Act;
 use tokio::time::Instant;
 
 /// Largest body of a request that is not a blob.
@@ -34,35 +37,106 @@ pub(crate) fn router(app: App) -> Router {
         .method_not_allowed_fallback(http::meta::wrong_method)
         .layer(middleware::from_fn_with_state(app.clone(), guard))
         .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES))
+        .layer(middleware::from_fn_with_state(app.clone(), http::blobs::manners))
         .with_state(app)
 }
 
 fn handler(route: &Route) -> MethodRouter<App> {
-    use http::{agents, artifacts, assets, blobs, computes, datastores, jobs, meta, workspaces};
+    use http::{
+        agents, artifacts, assets, blobs, computes, datastores, history, identity, jobs, meta, operations, principals,
+        records, workspaces,
+    };
+    use records::{Kind, keys, scoring};
+    let of = |kind: Kind| axum::Extension(kind);
     match route.id {
         "health" | "health_alias" => get(meta::health),
         "ready" => get(meta::ready),
         "openapi" => get(meta::openapi),
+        "cloud_metadata" => get(identity::metadata),
+        "discovery" => get(identity::discovery),
+        "openid" | "openid_v2" => get(identity::openid),
+        "token" => post(identity::token),
+        "machine_token" => get(identity::machine_token),
+        "principals" => get(principals::list),
+        "principal_create" => post(principals::create),
+        "principal_revoke" => delete(principals::revoke),
+        "audit" => get(principals::audit),
+        "keys_rotate" => post(principals::rotate),
+        "roles" => get(principals::roles),
+        "role_grant" => put(principals::grant),
+        "role_revoke" => delete(principals::ungrant),
+        "workspace_audit" => get(principals::workspace_audit),
         "metrics" => get(meta::metrics),
         "workspaces_all" | "workspaces" => get(workspaces::list),
         "workspace_get" => get(workspaces::show),
         "workspace_put" => put(workspaces::put),
-        "workspace_patch" => patch(workspaces::put),
+        "workspace_patch" => patch(workspaces::patch),
+        "workspace_keys" => post(workspaces::keys),
+        "template_put" => put(workspaces::template::put),
+        "template_get" => get(workspaces::template::show),
+        "template_steps" => get(workspaces::template::steps),
         "workspace_delete" => delete(workspaces::delete),
         "jobs" => get(jobs::list),
         "job_get" => get(jobs::show),
         "job_put" => put(jobs::put),
         "job_delete" => delete(jobs::delete),
         "job_cancel" => post(jobs::cancel),
+        "job_canceled" => get(jobs::canceled),
         "job_why" => get(jobs::why),
         "job_samples" => get(jobs::samples),
         "job_artifacts" => get(artifacts::list),
         "job_artifact" => get(artifacts::read),
+        "run_get" | "experiment_run_get" => get(history::show),
+        "run_details" | "experiment_run_details" => get(history::details),
+        "run_children" => get(history::children),
+        "run_services" => get(history::services),
+        "run_data" => post(history::data),
+        "experiment_run_patch" => patch(history::patch),
+        "data_resolve" => post(history::resolve_data),
+        "models_resolve" => post(history::resolve_models),
         "computes" => get(computes::list),
         "compute_get" => get(computes::show),
         "compute_put" => put(computes::put),
         "compute_delete" => delete(computes::delete),
         "compute_nodes" => post(computes::nodes),
+        "compute_patch" => patch(computes::patch),
+        "compute_start" | "compute_stop" | "compute_restart" => post(computes::power),
+        "vm_sizes" => get(computes::offers::vm_sizes),
+        "usages" | "workspace_usages" => get(computes::offers::usages),
+        "schedules" => get(records::list).layer(of(Kind::Schedule)),
+        "schedule_get" => get(records::show).layer(of(Kind::Schedule)),
+        "schedule_put" => put(records::put).layer(of(Kind::Schedule)),
+        "schedule_patch" => patch(records::patch).layer(of(Kind::Schedule)),
+        "schedule_delete" => delete(records::delete).layer(of(Kind::Schedule)),
+        "online_endpoints" => get(records::list).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_get" => get(records::show).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_put" => put(records::put).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_patch" => patch(records::patch).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_delete" => delete(records::delete).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_keys" => post(keys::list),
+        "online_endpoint_regenerate" => post(keys::regenerate),
+        "online_endpoint_token" => post(keys::token),
+        "online_deployments" => get(records::list).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_get" => get(records::show).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_put" => put(records::put).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_patch" => patch(records::patch).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_delete" => delete(records::delete).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_logs" => post(scoring::logs),
+        "batch_endpoints" => get(records::list).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_get" => get(records::show).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_put" => put(records::put).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_patch" => patch(records::patch).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_delete" => delete(records::delete).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_jobs" => get(scoring::batch_jobs),
+        "batch_deployments" => get(records::list).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_get" => get(records::show).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_put" => put(records::put).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_patch" => patch(records::patch).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_delete" => delete(records::delete).layer(of(Kind::BatchDeployment)),
+        "score" => post(scoring::score),
+        "batch_score" => post(scoring::run_batch),
+        "operation" => get(operations::show),
+        "operation_result" => get(operations::result),
         "datastores" => get(datastores::list),
         "datastore_get" => get(datastores::show),
         "datastore_put" => put(datastores::put),
@@ -78,13 +152,14 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "blob_put" => put(blobs::put),
         "blob_get" => get(blobs::get),
         "blob_head" => head(blobs::head),
+        "blob_delete" => delete(blobs::delete),
         "agent_poll" => post(agents::poll),
         "agent_report" => post(agents::report),
         other => unreachable!("route `{other}` has no handler"),
     }
 }
 
-/// Who, and may they; then the handler, counted.
+/// Who, and may they; then the handler, on their behalf, counted.
 async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let matched = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().as_str();
@@ -92,11 +167,28 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
     let id = route.map_or("none", |route| route.id);
     let started = Instant::now();
     let long = is_long(&request);
-    let mut answer = match allow(&app, &mut request, route) {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
+    let place = route.map_or_else(String::new, |route| place_of(route.path, request.uri().path()));
+    let mut act = Act {
+        at: app.now(),
+        caller: String::new(),
+        workspace: if place == EVERYWHERE { String::new() } else { place.clone() },
+        route: id,
+        method: method.to_owned(),
+        path: request.uri().path().chars().take(1000).collect(),
     };
-    if long && answer.status().is_client_error() {
+    let mut answer = match allow(&app, &mut request, route, &place) {
+        Ok(caller) => {
+            act.caller = caller.unwrap_or_default();
+            let silent = method_is_read(&act.method) || id.starts_with("agent_");
+            if silent { next.run(request).await } else { store::acting(act, next.run(request)).await }
+        }
+        Err((caller, problem)) => {
+            act.caller = caller;
+            record_refusal(&app, act, &problem);
+            problem.into_response()
+        }
+    };
+    if long && (answer.status().is_client_error() || answer.status().is_server_error()) {
         // Part of the body may be unread, so the connection cannot carry another request.
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -108,6 +200,19 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
     answer
 }
 
+fn method_is_read(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD")
+}
+
+/// Someone known was turned away; that is written down without making them wait.
+fn record_refusal(app: &App, act: Act, problem: &Problem) {
+    if act.caller.is_empty() || problem.status == StatusCode::TOO_MANY_REQUESTS {
+        return;
+    }
+    let (store, status) = (app.store.clone(), i64::from(problem.status.as_u16()));
+    tokio::spawn(async move { store.write(move |tx| tx.add_audit(&act, status)).await });
+}
+
 /// Whether a body is more than is read along with its head.
 fn is_long(request: &Request) -> bool {
     let length =
@@ -115,40 +220,105 @@ fn is_long(request: &Request) -> bool {
     length.map_or_else(|| request.headers().contains_key(header::TRANSFER_ENCODING), |length| length > 8 << 10)
 }
 
-fn allow(app: &App, request: &mut Request, route: Option<&Route>) -> Result<(), Problem> {
+/// The workspace (or, with `@`, the registry) that an address names; everywhere where it names none.
+fn place_of(pattern: &str, path: &str) -> String {
+    let decoded = |part: &str| percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned();
+    for (pattern, part) in pattern.split('/').zip(path.split('/')) {
+        match pattern {
+            "{workspace}" => return decoded(part),
+            "{registry}" => return format!("@{}", decoded(part)),
+            _ => {}
+        }
+    }
+    EVERYWHERE.to_owned()
+}
+
+/// The name of the caller who may go on, none where anyone may; or whoever it was, and why not.
+fn allow(
+    app: &App,
+    request: &mut Request,
+    route: Option<&Route>,
+    place: &str,
+) -> Result<Option<String>, (String, Problem)> {
     let access = route.map_or(Access::Known, |route| route.access);
+    let stranger = |problem| (String::new(), problem);
+    let peer = request.extensions().get::<Peer>().map_or_else(String::new, |peer| peer.0.ip().to_string());
     let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let caller = match access {
-        Access::Open => return Ok(()),
-        // The handler checks the link against the container it opens.
-        Access::Signed if header.is_none() => return Ok(()),
-        _ => app.tokens.caller(header, app.store.keyring(), app.now())?,
+    // A link is checked by the handler, against the blob it opens.
+    let anyone = access == Access::Open || access == Access::Signed && header.is_none();
+    if anyone {
+        return if app.limits.take(&peer, app.now()) { Ok(None) } else { Err(stranger(too_often())) };
+    }
+    let caller = app.tokens.caller(header, app.store.keyring(), app.now()).map_err(|problem| {
+        let calm = app.limits.take(&peer, app.now());
+        stranger(if calm { problem } else { too_often() })
+    })?;
+    let unlimited = matches!(caller.who, Who::Home | Who::Agent);
+    if !unlimited && !app.limits.take(&caller.name, app.now()) {
+        return Err((caller.name, too_often()));
+    }
+    if let Err(problem) = check(app, &caller, access, place, request) {
+        return Err((caller.name, problem));
+    }
+    let name = caller.name.clone();
+    request.extensions_mut().insert(caller);
+    Ok(Some(name))
+}
+
+fn check(app: &App, caller: &Caller, access: Access, place: &str, request: &Request) -> Result<(), Problem> {
+    let meant = match access {
+        Access::Signed => caller.is_meant_for(&http::identity::blob_audiences(app)),
+        _ => caller.is_meant_for(&http::identity::resource_audiences(app)),
     };
-    let fits = match (&caller.role, access) {
-        (Role::User, _) => access != Access::Agent,
-        (Role::Agent, _) => access == Access::Agent,
-        (Role::Job { workspace, job }, Access::Reader) => {
+    if !meant {
+        return Err(unauthorized("the token is meant for another service; ask for one with this server's address"));
+    }
+    let needed = match access {
+        Access::Open | Access::Known | Access::Signed => None,
+        Access::Reader => Some(Role::Reader),
+        Access::Contributor => Some(Role::Contributor),
+        Access::Owner => Some(Role::Owner),
+        Access::Agent => {
+            let message = format!("{} may not do this; it is for agents", describe(caller));
+            return if caller.who == Who::Agent { Ok(()) } else { Err(Problem::forbidden(message)) };
+        }
+    };
+    let fits = match (&caller.who, needed) {
+        (Who::Agent, _) => false,
+        (Who::Job { workspace, job }, Some(Role::Reader)) => {
             let own = format!("/workspaces/{workspace}/jobs/{job}");
             let path = request.uri().path();
             request.method() == axum::http::Method::GET && (path.ends_with(&own) || path.contains(&format!("{own}/")))
         }
-        (Role::Job { .. }, _) => false,
+        (Who::Job { .. }, _) => false,
+        (_, None) => true,
+        (_, Some(role)) => caller.may(place, role),
     };
-    if !fits {
-        return Err(match access {
-            Access::Signed => unauthorized("a signed link or a user's token is needed"),
-            _ => Problem::forbidden(format!("{} may not do this", describe(&caller))),
-        });
+    if fits {
+        return Ok(());
     }
-    request.extensions_mut().insert(caller);
-    Ok(())
+    Err(match (access, needed) {
+        (Access::Signed, _) => unauthorized("a signed link or a user's token is needed"),
+        (_, Some(role)) if !matches!(caller.who, Who::Agent | Who::Job { .. }) => {
+            let whole = "this server as a whole".to_owned();
+            let place = if place == EVERYWHERE { whole } else { format!("`{place}`") };
+            let hint = "an owner can give it with `peregrine principal grant`";
+            Problem::forbidden(format!("{} is not {role} of {place}; {hint}", describe(caller)))
+        }
+        _ => Problem::forbidden(format!("{} may not do this", describe(caller))),
+    })
+}
+
+fn too_often() -> Problem {
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", "too many requests in a short time; wait a second")
 }
 
 fn describe(caller: &Caller) -> String {
-    match &caller.role {
-        Role::User => format!("user `{}`", caller.name),
-        Role::Agent => "an agent".to_owned(),
-        Role::Job { job, .. } => format!("the token of job `{job}`"),
+    match &caller.who {
+        Who::Home | Who::Principal(_) => format!("user `{}`", caller.name),
+        Who::Agent => "an agent".to_owned(),
+        Who::Job { job, .. } => format!("the token of job `{job}`"),
+        Who::JobIdentity { job, .. } => format!("the identity of job `{job}`"),
     }
 }
 
@@ -162,8 +332,9 @@ mod tests {
     }
 
     #[test]
-    fn only_health_and_the_api_description_are_open() {
+    fn only_what_is_asked_before_one_has_a_token_is_open() {
         let open: Vec<&str> = ROUTES.iter().filter(|r| r.access == Access::Open).map(|r| r.id).collect();
-        assert_eq!(open, ["health", "health_alias", "ready", "openapi"]);
+        let before = ["cloud_metadata", "discovery", "openid", "openid_v2", "token", "machine_token"];
+        assert_eq!(open, [["health", "health_alias", "ready", "openapi"].as_slice(), &before, &["score"]].concat());
     }
 }

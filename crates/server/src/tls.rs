@@ -6,13 +6,19 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
 };
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, RwLock},
+    time::{Duration, SystemTime},
 };
 use store::secrets::write_owner_only;
+
+/// How often the certificate's files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Where the certificate comes from.
 #[derive(Debug, Clone)]
@@ -35,27 +41,105 @@ pub enum TlsError {
     Pair(#[source] rustls::Error),
 }
 
+/// A certificate that is read again when its files change, so that a renewal needs no restart.
+#[derive(Debug)]
+pub(crate) struct Reloading {
+    certificate: PathBuf,
+    key: PathBuf,
+    current: RwLock<Arc<CertifiedKey>>,
+}
+
 impl Certificates {
-    pub(crate) fn config(&self) -> Result<Arc<ServerConfig>, TlsError> {
+    /// The settings of a TLS listener, and the certificate behind them.
+    pub(crate) fn config(&self) -> Result<(Arc<ServerConfig>, Arc<Reloading>), TlsError> {
         let (certificate, key) = match self {
             Certificates::Own { keys } => make_missing(keys)?,
             Certificates::Given { certificate, key } => (certificate.clone(), key.clone()),
         };
-        let read = |path: &Path| fs::read(path).map_err(|error| TlsError::Read(path.to_owned(), error));
-        let chain = CertificateDer::pem_slice_iter(&read(&certificate)?)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| TlsError::Pem(certificate.clone(), error))?;
-        let secret = PrivateKeyDer::from_pem_slice(&read(&key)?).map_err(|error| TlsError::Pem(key.clone(), error))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let current = RwLock::new(Arc::new(read_pair(&certificate, &key)?));
+        let reloading = Arc::new(Reloading { certificate, key, current });
+        let mut config = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Pair)?
             .with_no_client_auth()
-            .with_single_cert(chain, secret)
-            .map_err(TlsError::Pair)?;
+            .with_cert_resolver(Arc::clone(&reloading) as Arc<dyn ResolvesServerCert>);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Arc::new(config))
+        Ok((Arc::new(config), reloading))
     }
+}
+
+impl ResolvesServerCert for Reloading {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.current.read().expect("nothing panics while it holds the certificate")))
+    }
+}
+
+impl Reloading {
+    /// Looks at the files now and then for as long as it is polled. A pair that cannot be used leaves the old one in place.
+    pub(crate) async fn keep_fresh(&self) {
+        let mut known = self.stamps();
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let found = self.stamps();
+            if found == known {
+                continue;
+            }
+            known = found;
+            match read_pair(&self.certificate, &self.key) {
+                Ok(pair) => {
+                    *self.current.write().expect("nothing panics while it holds the certificate") = Arc::new(pair);
+                    tracing::info!(certificate = %self.certificate.display(), "read the certificate again");
+                }
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "kept the certificate as it was");
+                }
+            }
+        }
+    }
+
+    fn stamps(&self) -> [Option<SystemTime>; 2] {
+        [&self.certificate, &self.key].map(|path| fs::metadata(path).and_then(|meta| meta.modified()).ok())
+    }
+}
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+fn read_pair(certificate: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
+    let read = |path: &Path| fs::read(path).map_err(|error| TlsError::Read(path.to_owned(), error));
+    let chain = CertificateDer::pem_slice_iter(&read(certificate)?)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| TlsError::Pem(certificate.to_owned(), error))?;
+    let secret = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| TlsError::Pem(key.to_owned(), error))?;
+    CertifiedKey::from_der(chain, secret, &provider()).map_err(TlsError::Pair)
+}
+
+/// Where systems keep the authorities they trust.
+const SYSTEM_ROOTS: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// The file of authorities for Python clients, in `folder`: the system's, those of `REQUESTS_CA_BUNDLE` where someone has
+/// set it, and `authority`. Clients that are told to use it still reach everything else.
+pub fn write_bundle(folder: &Path, authority: Option<&[u8]>) -> io::Result<PathBuf> {
+    let to = folder.join("ca-bundle.pem");
+    let chosen = ["REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"].iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let system = SYSTEM_ROOTS.iter().map(PathBuf::from).find(|path| path.exists());
+    let mut bundle = Vec::new();
+    for path in chosen.chain(system).filter(|path| *path != to) {
+        bundle.extend(fs::read(&path).unwrap_or_default());
+        bundle.push(b'\n');
+    }
+    bundle.extend(authority.unwrap_or_default());
+    if fs::read(&to).is_ok_and(|there| there == bundle) {
+        return Ok(to);
+    }
+    write_owner_only(&to, &bundle)?;
+    Ok(to)
 }
 
 /// The paths of our own certificate and key, made if they are not there.

@@ -12,7 +12,8 @@ pub mod tables;
 
 pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
 pub use tables::{
-    AssetKey, AssetRow, ComputeRow, DatastoreRow, EventRow, JobFilter, JobRow, NewJob, NodeRow, QueuedJob, WorkspaceRow,
+    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobPage, JobRow, NewJob,
+    NodeRow, OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, WorkspaceRow, acting,
 };
 
 use std::{
@@ -80,6 +81,7 @@ pub struct Store {
     bells: Arc<[watch::Sender<u64>; 3]>,
     home: Arc<Path>,
     secrets: Arc<secrets::Keyring>,
+    files: files::Files,
 }
 
 /// One unit of work. Methods that read and write tables live in [`tables`].
@@ -95,16 +97,20 @@ impl Store {
         let secrets = Arc::new(secrets::Keyring::load_or_make(&home.join("keys"))?);
         let bells = Arc::new([watch::Sender::new(0), watch::Sender::new(0), watch::Sender::new(0)]);
         let engine = Engine::open(home, Arc::clone(&bells), Arc::clone(&secrets))?;
-        Ok(Store { engine, bells, home: home.into(), secrets })
+        Ok(Store { engine, bells, home: home.into(), secrets, files: files::Files::under(home) })
     }
 
-    /// Runs `work` in a transaction and waits until it is durable. An error undoes everything `work` did.
+    /// Runs `work` in a transaction and waits until it is durable. An error undoes everything `work` did. A change made
+    /// while someone [acts](acting) is recorded in the audit in the same transaction.
     pub async fn write<T, F>(&self, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, Error> + Send + 'static,
     {
-        self.engine.write(work).await
+        match tables::act_under_way() {
+            Some(acting) => self.engine.write(move |tx| tx.audited(&acting, work)).await,
+            None => self.engine.write(work).await,
+        }
     }
 
     /// Reads in the writer's turn, where pages are warm: for the loops that look after every change. A reader of its own
@@ -133,6 +139,11 @@ impl Store {
 
     pub fn home(&self) -> &Path {
         &self.home
+    }
+
+    /// The files beside the database.
+    pub fn files(&self) -> &files::Files {
+        &self.files
     }
 
     pub fn keyring(&self) -> &secrets::Keyring {

@@ -223,6 +223,9 @@ fn in_container(
     let image = ready.image.as_ref()?;
     let mut mounts = vec![paths.work.to_owned()];
     mounts.extend(paths.inputs.values().chain(paths.outputs.values()).map(PathBuf::from).filter(|p| p.is_absolute()));
+    let named = |name: &str| variables.iter().find(|(n, _)| n == name).and_then(|(_, value)| value.clone());
+    // The authorities a client inside is told to trust lie on this machine.
+    mounts.extend(named("REQUESTS_CA_BUNDLE").map(PathBuf::from).filter(|path| path.is_file()));
     let asked: BTreeMap<String, String> = variables
         .iter()
         .filter(|(name, _)| name != "PATH")

@@ -86,8 +86,7 @@ fn prefix(map: &mut Map<String, Value>, key: &str) {
 
 /// Inputs or outputs with every value a text; nothing where there are none.
 fn interface(spec: &Value, key: &str) -> Option<Value> {
-    let all: Map<String, Value> =
-        entries(some(spec, key)?).map(|(name, value)| (name.clone(), port(value))).collect();
+    let all: Map<String, Value> = entries(some(spec, key)?).map(|(name, value)| (name.clone(), port(value))).collect();
     (!all.is_empty()).then_some(Value::Object(all))
 }
 
@@ -154,9 +153,8 @@ pub fn of_job(job: &Value, pipeline: &Value) -> Value {
     Value::Object(out)
 }
 
-const COMMAND: &[&str] = &[
-    "type", "command", "code", "environment", "distribution", "resources", "description", "display_name", "tags",
-];
+const COMMAND: &[&str] =
+    &["type", "command", "code", "environment", "distribution", "resources", "description", "display_name", "tags"];
 const PARALLEL: &[&str] = &[
     "type",
     "resources",
@@ -174,8 +172,19 @@ const PARALLEL: &[&str] = &[
     "tags",
 ];
 const SPARK: &[&str] = &[
-    "type", "code", "entry", "conf", "args", "environment", "py_files", "jars", "files", "archives", "description",
-    "display_name", "tags",
+    "type",
+    "code",
+    "entry",
+    "conf",
+    "args",
+    "environment",
+    "py_files",
+    "jars",
+    "files",
+    "archives",
+    "description",
+    "display_name",
+    "tags",
 ];
 
 /// What a value says about the port it goes to.
@@ -220,7 +229,9 @@ fn bound_to(binding: &str, pipeline: &Value) -> Value {
                 (None, Some(Value::String(text))) if text.contains("${{") => {
                     json!({"type": bound_to(text, pipeline)["type"]})
                 }
-                (None, Some(Value::Object(map))) => json!({"type": map.get("type").cloned().unwrap_or(json!("uri_folder"))}),
+                (None, Some(Value::Object(map))) => {
+                    json!({"type": map.get("type").cloned().unwrap_or(json!("uri_folder"))})
+                }
                 _ => folder(),
             }
         }

@@ -85,7 +85,11 @@ pub fn batch_deployment(spec: &Value, location: &str) -> Value {
         put(&mut p, wire, find(ours).cloned());
     }
     let action = find("output_action").and_then(Value::as_str);
-    put(&mut p, "outputAction", action.map(|word| json!(if word == "summary_only" { "SummaryOnly" } else { "AppendRow" })));
+    put(
+        &mut p,
+        "outputAction",
+        action.map(|word| json!(if word == "summary_only" { "SummaryOnly" } else { "AppendRow" })),
+    );
     put(&mut p, "retrySettings", find("retry_settings").map(retry));
     put(&mut p, "resources", some(spec, "resources").map(super::job::resources_of));
     let variables = find("environment_variables").map(|_| {
@@ -208,9 +212,8 @@ pub(crate) fn resource_identity(value: &Value) -> Value {
     };
     let mut out = Map::from_iter([("type".to_owned(), json!(kind))]);
     let ids = some(value, "user_assigned_identities").and_then(Value::as_array).into_iter().flatten();
-    let ids: Map<String, Value> = ids
-        .filter_map(|one| Some((word(one, "resource_id").or(one.as_str())?.to_owned(), json!({}))))
-        .collect();
+    let ids: Map<String, Value> =
+        ids.filter_map(|one| Some((word(one, "resource_id").or(one.as_str())?.to_owned(), json!({})))).collect();
     put(&mut out, "userAssignedIdentities", (!ids.is_empty()).then_some(Value::Object(ids)));
     Value::Object(out)
 }

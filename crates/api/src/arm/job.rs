@@ -1,5 +1,7 @@
 //! Command jobs: `properties` of the resource, to and from [`CommandJob`].
 
+mod kinds;
+
 use super::{put, scalar, text, texts};
 use domain::{
     assignment::{InputMode, OutputMode},
@@ -51,13 +53,9 @@ pub fn spec(body: &Value) -> Result<CommandJob, Vec<Mistake>> {
     if !body.is_object() {
         return Err(vec![Mistake::new("properties", "must be an object", "send the job under `properties`")]);
     }
-    match text(body, "jobType").as_deref() {
-        None | Some("Command") => {}
-        Some(other) => bad.push(Mistake::new(
-            "jobType",
-            format!("`{other}` jobs cannot run yet; `Command` jobs can"),
-            "submit a command job",
-        )),
+    bad.extend(kinds::mistakes(body));
+    if !kinds::runs(body) {
+        return Err(bad);
     }
     let job = CommandJob {
         display_name: text(body, "displayName"),
@@ -70,7 +68,8 @@ pub fn spec(body: &Value) -> Result<CommandJob, Vec<Mistake>> {
         environment: text(body, "environmentId").map(EnvironmentRef::Named),
         environment_variables: texts(body, "environmentVariables"),
         distribution: body.get("distribution").filter(|d| !d.is_null()).and_then(|d| distribution(d, &mut bad)),
-        compute: text(body, "computeId"),
+        // The Python client wraps `azureml:name` in an id as it stands.
+        compute: text(body, "computeId").map(|id| id.replace("/computes/azureml:", "/computes/")),
         resources: resources(body.get("resources")),
         limits: limits(body.get("limits"), &mut bad),
         inputs: each(body, "inputs", &mut bad, input),
@@ -254,7 +253,11 @@ pub fn resources_of(value: &Value) -> Value {
         None => None,
     };
     put(&mut map, "dockerArgs", arguments.map(Value::from));
-    put(&mut map, "properties", value.get("properties").filter(|p| p.is_object()).cloned().unwrap_or_else(|| json!({})));
+    put(
+        &mut map,
+        "properties",
+        value.get("properties").filter(|p| p.is_object()).cloned().unwrap_or_else(|| json!({})),
+    );
     Value::Object(map)
 }
 
@@ -440,10 +443,10 @@ mod tests {
     #[test]
     fn every_mistake_of_a_body_is_told_at_once() {
         let bad = spec(&json!({
-            "jobType": "Sweep", "limits": {"timeout": "10"}, "inputs": {"d": {"jobInputType": "folder", "uri": "x"}},
+            "jobType": "Command", "limits": {"timeout": "10"}, "inputs": {"d": {"jobInputType": "folder", "uri": "x"}},
             "distribution": {"distributionType": "Carrier"},
         }))
         .unwrap_err();
-        assert_eq!(bad.len(), 4, "{bad:?}");
+        assert_eq!(bad.len(), 3, "{bad:?}");
     }
 }

@@ -16,7 +16,12 @@ pub fn body(spec: &Value, nodes: Map<String, Value>) -> Value {
     put(&mut p, "properties", labels(spec, "properties"));
     put(&mut p, "isArchived", json!(false));
     put(&mut p, "jobs", Value::Object(nodes));
-    put(&mut p, "inputs", io::inputs(some(spec, "inputs").unwrap_or(&Value::Null)));
+    let mut inputs = io::inputs(some(spec, "inputs").unwrap_or(&Value::Null));
+    if let Some(inputs) = inputs.as_object_mut() {
+        // An empty text is no value: the default of whatever it goes to holds.
+        inputs.retain(|_, input| input["value"] != json!(""));
+    }
+    put(&mut p, "inputs", inputs);
     put(&mut p, "outputs", io::outputs(some(spec, "outputs").unwrap_or(&Value::Null)));
     put(&mut p, "componentId", some(spec, "component").cloned());
     let source = if some(spec, "component").is_some() { "REMOTE.WORKSPACE.JOB" } else { "YAML.JOB" };
@@ -96,10 +101,7 @@ const PICKED: &[(&str, &[&str])] = &[
             "identity",
         ],
     ),
-    (
-        "spark",
-        &["resources", "py_files", "jars", "files", "archives", "identity", "conf", "args", "entry"],
-    ),
+    ("spark", &["resources", "py_files", "jars", "files", "archives", "identity", "conf", "args", "entry"]),
 ];
 
 /// The few values that nodes spell in their own way.
@@ -113,9 +115,7 @@ fn finish(out: &mut Map<String, Value>, kind: &str) {
     swap(out, "environment_variables", &|value| {
         entries(value).filter_map(|(name, text)| Some((name.clone(), json!(python(text)?)))).collect()
     });
-    swap(out, "services", &|value| {
-        entries(value).map(|(name, service)| (name.clone(), service_of(service))).collect()
-    });
+    swap(out, "services", &|value| entries(value).map(|(name, service)| (name.clone(), service_of(service))).collect());
     if kind != "parallel" {
         swap(out, "distribution", &distribution);
     }

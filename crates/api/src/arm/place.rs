@@ -166,7 +166,9 @@ pub fn workspace(spec: &Value) -> Value {
     carry(&mut p, spec, &[("display_name", "friendlyName"), ("description", "description")]);
     for (key, value) in entries(spec).filter(|(key, value)| !known.contains(&key.as_str()) && !value.is_null()) {
         match key.as_str() {
-            "public_network_access" => put(&mut p, "publicNetworkAccess", value.as_str().map(|word| json!(capital(word)))),
+            "public_network_access" => {
+                put(&mut p, "publicNetworkAccess", value.as_str().map(|word| json!(capital(word))))
+            }
             other => put(&mut p, &camel(other), camel_deep(value)),
         }
     }
@@ -213,7 +215,8 @@ mod tests {
 
     #[test]
     fn kinds_of_our_own_keep_their_words() {
-        let made = compute(&json!({"type": "local", "isolation": "required", "instance_types": {"gpu_small": {}}}), "here");
+        let made =
+            compute(&json!({"type": "local", "isolation": "required", "instance_types": {"gpu_small": {}}}), "here");
         assert_eq!(made["properties"]["computeType"], "Local");
         assert_eq!(made["properties"]["properties"]["instanceTypes"], json!({"gpu_small": {}}));
     }

@@ -9,7 +9,11 @@ use serde_json::{Map, Value, json};
 /// The body of a schedule. `job` is the `properties` of what it starts, where it starts a job.
 pub fn body(spec: &Value, job: Option<Value>) -> Value {
     let mut p = Map::new();
-    carry(&mut p, spec, &[("display_name", "displayName"), ("description", "description"), ("is_enabled", "isEnabled")]);
+    carry(
+        &mut p,
+        spec,
+        &[("display_name", "displayName"), ("description", "description"), ("is_enabled", "isEnabled")],
+    );
     put(&mut p, "tags", labels(spec, "tags"));
     put(&mut p, "properties", labels(spec, "properties"));
     put(&mut p, "trigger", some(spec, "trigger").map(trigger));
@@ -72,7 +76,8 @@ fn trigger(value: &Value) -> Value {
 /// One value or a list of them becomes a list.
 fn pattern(value: Option<&Value>) -> Value {
     let mut out = Map::new();
-    for (ours, wire) in [("hours", "hours"), ("minutes", "minutes"), ("week_days", "weekDays"), ("month_days", "monthDays")]
+    for (ours, wire) in
+        [("hours", "hours"), ("minutes", "minutes"), ("week_days", "weekDays"), ("month_days", "monthDays")]
     {
         let Some(inner) = value.and_then(|value| some(value, ours)) else { continue };
         put(&mut out, wire, if inner.is_array() { inner.clone() } else { json!([inner]) });

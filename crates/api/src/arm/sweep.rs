@@ -82,11 +82,7 @@ fn range_of(range: &Value) -> Value {
 
 fn limits(value: &Value) -> Value {
     let mut out = Map::from_iter([("jobLimitsType".to_owned(), json!("Sweep"))]);
-    carry(
-        &mut out,
-        value,
-        &[("max_total_trials", "maxTotalTrials"), ("max_concurrent_trials", "maxConcurrentTrials")],
-    );
+    carry(&mut out, value, &[("max_total_trials", "maxTotalTrials"), ("max_concurrent_trials", "maxConcurrentTrials")]);
     for (ours, wire) in [("timeout", "timeout"), ("trial_timeout", "trialTimeout")] {
         put(&mut out, wire, some(value, ours).map(iso_seconds));
     }
@@ -101,9 +97,7 @@ pub fn early_termination(value: &Value) -> Value {
         _ => "Bandit",
     };
     let mut out = Map::from_iter([("policyType".to_owned(), json!(kind))]);
-    for key in
-        ["evaluation_interval", "delay_evaluation", "slack_factor", "slack_amount", "truncation_percentage"]
-    {
+    for key in ["evaluation_interval", "delay_evaluation", "slack_factor", "slack_amount", "truncation_percentage"] {
         put(&mut out, &super::datastore::camel(key), some(value, key).cloned());
     }
     Value::Object(out)

@@ -19,6 +19,19 @@ pub(crate) enum ServerVerb {
     /// Copy the database while the server may be running
     #[command(after_help = "Examples:\n  peregrine server backup --to peregrine-backup.db")]
     Backup(Backup),
+    /// Show who changed what, and who was refused, newest first
+    #[command(after_help = "Examples:\n  peregrine server audit\n  peregrine server audit -r 20 -o json")]
+    Audit(Audit),
+    /// Sign tokens with a new key from now on; tokens that were given out end with their time
+    #[command(after_help = "Examples:\n  peregrine server rotate-keys")]
+    RotateKeys,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    /// How many lines
+    #[arg(short = 'r', long, value_name = "N", default_value = "50")]
+    pub(crate) max_results: usize,
 }
 
 #[derive(Debug, Args)]

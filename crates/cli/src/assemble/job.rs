@@ -5,13 +5,14 @@ use crate::{
     commands::resolve_command,
     failure::{Done, Failure},
     post::Post,
-    spec_file::{self, Base, Noun},
+    spec_file::{self, Base},
 };
 use api::arm::{
     self,
     tree::{entries, some, word},
 };
 use domain::spec::CommandJob;
+use domain::spec::shape::Noun;
 use serde_json::{Value, json};
 
 /// The `properties` of a job, with all that it refers to sent before.
@@ -71,7 +72,7 @@ async fn pipeline_job(post: &Post<'_>, base: &Base, spec: &mut Value) -> Done<Va
 pub(crate) async fn schedule(post: &Post<'_>, base: &Base, spec: &Value) -> Done<Value> {
     if let Some(text) = word(spec, "import_data") {
         let mut whole = spec.clone();
-        whole["import_data"] = spec_file::tree(Noun::Data, &base.existing("import_data", plain(text))?, &[])?.0;
+        whole["import_data"] = spec_file::raw(&base.existing("import_data", plain(text))?)?;
         return Ok(arm::schedule::body(&whole, None));
     }
     let Some(create) = some(spec, "create_job") else { return Ok(arm::schedule::body(spec, None)) };

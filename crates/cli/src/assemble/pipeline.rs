@@ -4,7 +4,7 @@ use super::{code_in, compute_in, environment_in, id_of, inputs, looks_local, pla
 use crate::{
     failure::{Doing, Done, Failure},
     post::Post,
-    spec_file::{self, Base, Noun},
+    spec_file::{self, Base},
 };
 use api::{
     arm::{
@@ -14,6 +14,7 @@ use api::{
     },
     blob::sha256,
 };
+use domain::spec::shape::Noun;
 use serde_json::{Map, Value, json};
 use std::{future::Future, pin::Pin};
 

@@ -15,7 +15,7 @@ use crate::{
     spec_file::{self, Base},
 };
 use api::arm::{reference::is_remote, tree::{some, word}};
-use crate::spec_file::Noun;
+use domain::spec::shape::Noun;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

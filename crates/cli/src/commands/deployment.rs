@@ -21,7 +21,7 @@ use crate::{
     upload::segment,
 };
 use api::arm::{Scope, tree::word};
-use crate::spec_file::Noun;
+use domain::spec::shape::Noun;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

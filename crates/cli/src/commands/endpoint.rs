@@ -20,7 +20,7 @@ use api::arm::{
     reference::is_remote,
     tree::{entries, word},
 };
-use crate::spec_file::Noun;
+use domain::spec::shape::Noun;
 use reqwest::{Method, header::CONTENT_TYPE};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;

@@ -12,7 +12,7 @@ use crate::{
     upload::segment,
 };
 use api::arm::{Scope, show::record, tree::word};
-use crate::spec_file::Noun;
+use domain::spec::shape::Noun;
 use serde_json::{Map, Value, json};
 
 /// A noun whose resources are records.

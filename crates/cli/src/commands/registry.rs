@@ -12,7 +12,7 @@ use crate::{
     upload::segment,
 };
 use api::arm::{PROVIDER, Scope, place};
-use crate::spec_file::Noun;
+use domain::spec::shape::Noun;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

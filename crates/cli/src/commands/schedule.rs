@@ -12,7 +12,7 @@ use crate::{
     post::Post,
 };
 use api::arm::tree::word;
-use crate::spec_file::Noun;
+use domain::spec::shape::Noun;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

@@ -4,7 +4,9 @@ use super::{Context, wait};
 use crate::{
     args::machine::{Backup, ServerVerb},
     failure::{Done, Exit, Failure},
-    local, roles,
+    local,
+    output::Column,
+    roles,
 };
 use serde_json::json;
 use std::process::ExitCode;
@@ -18,6 +20,8 @@ pub(super) fn run(context: &Context, verb: ServerVerb) -> Done<ExitCode> {
         ServerVerb::Stop => wait(stop(context))?,
         ServerVerb::Status => return status(context),
         ServerVerb::Backup(args) => wait(backup(context, &args))?,
+        ServerVerb::Audit(args) => wait(audit(context, args.max_results))?,
+        ServerVerb::RotateKeys => wait(rotate_keys(context))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -72,6 +76,32 @@ async fn backup(context: &Context, args: &Backup) -> Done {
         .output
         .note(&format!("wrote `{}`; to restore, stop the server and put it in place of its database", to.display()));
     Ok(())
+}
+
+async fn audit(context: &Context, limit: usize) -> Done {
+    let session = context.session().await?;
+    let lines = session.client.list(&format!("/admin/v1/audit?$top={}", limit.clamp(1, 1000)), limit).await?;
+    context.output.list(lines, AUDIT)
+}
+
+async fn rotate_keys(context: &Context) -> Done {
+    let session = context.session().await?;
+    let made: serde_json::Value = session.client.post("/admin/v1/keys/rotate", &json!({})).await?;
+    context.output.note("tokens are signed with a new key; those given out before end within the hour");
+    context.output.show(&made)
+}
+
+const AUDIT: &[Column] = &[
+    Column::new("WHEN", |item| text(item, "at")).whole(),
+    Column::new("WHO", |item| text(item, "caller")),
+    Column::new("WORKSPACE", |item| text(item, "workspace")),
+    Column::new("OPERATION", |item| text(item, "operation")),
+    Column::new("RESULT", |item| text(item, "result")),
+    Column::new("PATH", |item| text(item, "path")),
+];
+
+fn text(item: &serde_json::Value, key: &str) -> String {
+    api::arm::text(item, key).unwrap_or_default()
 }
 
 fn view(running: &local::Running) -> serde_json::Value {

@@ -12,12 +12,6 @@ pub(crate) async fn put(session: &Session<'_>, path: &str, body: &Value, wait: b
     changed(session, path, answer, wait).await
 }
 
-/// Changes a resource; otherwise as [`put`].
-pub(crate) async fn patch(session: &Session<'_>, path: &str, body: &Value, wait: bool) -> Done<Value> {
-    let answer = session.client.send(session.client.request(Method::PATCH, path).json(body)).await?;
-    changed(session, path, answer, wait).await
-}
-
 /// Removes a resource and, with `wait`, returns when it is gone.
 pub(crate) async fn delete(session: &Session<'_>, path: &str, wait: bool) -> Done {
     let answer = session.client.send(session.client.request(Method::DELETE, path)).await?;

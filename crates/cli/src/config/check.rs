@@ -155,6 +155,8 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
     let listen = found.parse("server.listen", bad, address, str::parse::<SocketAddr>);
     let http = found.parse("server.http", bad, address, str::parse::<SocketAddr>);
     let url = found.parse("server.url", bad, "write it like `https://ml.example.org:7423`", server_url);
+    let public_url = found.parse("server.public_url", bad, "write it like `https://ml.example.org`", server_url);
+    let rate_limit = found.parse("server.rate_limit", bad, "a whole number", str::parse);
     let workspace =
         found.parse("defaults.workspace", bad, "name a workspace", |t| WorkspaceName::parse(t).map(String::from));
     let resource_group = found.parse("defaults.resource_group", bad, "letters, digits, `-`, `_` and `.`", id_part);
@@ -178,6 +180,7 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
     let max_retries = found.parse("local.max_retries", bad, "a whole number", str::parse);
     let grace_seconds = found.parse("local.grace_seconds", bad, "a whole number", str::parse);
     let cache_bytes = found.parse("local.cache_size", bad, "such as `20Gi`", |t| parse_bytes(t).ok_or(amount));
+    let storage_quota = found.parse("storage.quota", bad, "such as `500Gi`", |t| parse_bytes(t).ok_or(amount));
     let (tls_cert, tls_key) = (found.path("server.tls_cert"), found.path("server.tls_key"));
     addresses(&found, listen, http, tls_cert.is_some(), tls_key.is_some(), bad);
     let listen_chosen = found.0.get("server.listen").is_some_and(|(_, source)| *source != Source::Default);
@@ -188,6 +191,8 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
         http,
         tls_cert,
         tls_key,
+        public_url,
+        rate_limit: rate_limit?,
         url,
         token_file: found.path("server.token_file"),
         authority_file: found.path("server.authority_file"),
@@ -200,6 +205,7 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
         max_retries: max_retries?,
         grace_seconds: grace_seconds?,
         cache_bytes: cache_bytes?,
+        storage_quota: storage_quota?,
         instance_types,
         sources: found.0,
     })

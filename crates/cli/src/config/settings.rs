@@ -31,6 +31,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "certificate chain in PEM; needed to listen beyond loopback",
     ),
     setting("server.tls_key", "PEREGRINE_SERVER_TLS_KEY", "", "private key of that certificate in PEM"),
+    setting(
+        "server.public_url",
+        "PEREGRINE_SERVER_PUBLIC_URL",
+        "",
+        "how clients reach the server, where that is not the address it listens on",
+    ),
+    setting(
+        "server.rate_limit",
+        "PEREGRINE_SERVER_RATE_LIMIT",
+        "1000",
+        "requests a second that one user or program may make; 0 for no limit",
+    ),
     setting("server.url", "PEREGRINE_SERVER_URL", "", "a server elsewhere to talk to, instead of this machine's own"),
     setting("server.token_file", "PEREGRINE_SERVER_TOKEN_FILE", "", "file with the token for that server"),
     setting(
@@ -63,6 +75,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "PEREGRINE_LOCAL_GRACE_SECONDS",
         "10",
         "seconds between asking a process to end and killing it",
+    ),
+    setting(
+        "storage.quota",
+        "PEREGRINE_STORAGE_QUOTA",
+        "0",
+        "the most the stores of one workspace may hold, such as `500Gi`; 0 is no limit",
     ),
     setting("local.cache_size", "PEREGRINE_LOCAL_CACHE_SIZE", "20Gi", "the most the cache of remote data may hold"),
 ];

@@ -6,15 +6,22 @@
 
 mod assets;
 mod bindings;
+mod component;
+mod endpoint;
 mod foreign;
 mod job;
 mod locate;
 mod names;
+mod pipeline;
+mod schedule;
 mod set;
+mod sweep;
 mod targets;
+mod tree;
 
 pub use assets::{data, environment, model};
 pub use job::command_job;
+pub(crate) use names::is_placeholder;
 pub use targets::{compute, datastore, workspace};
 
 use super::{
@@ -38,6 +45,21 @@ pub enum Spec {
     Datastore(Datastore),
     Compute(Compute),
     Workspace(Workspace),
+    /// A file of a noun, or of a kind of job, that has no type of its own: its keys as they are written, everything
+    /// checked and nothing filled in.
+    Tree(Noun, Value),
+}
+
+/// Why a valid spec cannot run: it is of a kind that is known, and that nothing here carries out yet.
+pub fn cannot_run(spec: &Spec) -> Option<Mistake> {
+    const FIX: &str = "write each command as a job of `type: command`";
+    match spec {
+        Spec::Tree(Noun::Job, job) => {
+            let kind = job["type"].as_str().unwrap_or("command");
+            Some(Mistake::new("type", format!("`type: {kind}` jobs cannot run yet; command jobs can"), FIX))
+        }
+        _ => None,
+    }
 }
 
 /// Reads and checks a noun's file. `sets` are `a.b=c` overrides, applied in order before anything is checked.
@@ -73,6 +95,7 @@ fn not_a_map(noun: Noun, root: &Node) -> Option<Mistake> {
 /// The typed spec, as far as it can be made, and what makes no sense in it.
 fn converted(noun: Noun, value: Value) -> (Option<Spec>, Vec<Mistake>) {
     match noun {
+        Noun::Job if !is_command(&value) => tree(noun, value),
         Noun::Job => checked(value, command_job, |job| Spec::Job(Box::new(job))),
         Noun::Environment => checked(value, environment, Spec::Environment),
         Noun::Data => checked(value, data, Spec::Data),
@@ -80,7 +103,20 @@ fn converted(noun: Noun, value: Value) -> (Option<Spec>, Vec<Mistake>) {
         Noun::Datastore => checked(value, datastore, Spec::Datastore),
         Noun::Compute => checked(value, compute, Spec::Compute),
         Noun::Workspace => checked(value, workspace, Spec::Workspace),
+        other => tree(other, value),
     }
+}
+
+fn is_command(job: &Value) -> bool {
+    job["type"].as_str().is_none_or(|kind| kind == "command")
+}
+
+fn tree(noun: Noun, mut value: Value) -> (Option<Spec>, Vec<Mistake>) {
+    if let Value::Object(map) = &mut value {
+        map.shift_remove("$schema");
+    }
+    let mistakes = tree::tree(noun, &value);
+    (Some(Spec::Tree(noun, value)), mistakes)
 }
 
 fn checked<T: DeserializeOwned>(

@@ -49,6 +49,17 @@ pub fn references(text: &str) -> Vec<Reference> {
     found
 }
 
+/// What stands between the braces of every expression in the text, optional parts included.
+pub fn inner(text: &str) -> Vec<String> {
+    let shown = |reference: Reference| match reference {
+        Reference::Input(name) => format!("inputs.{name}"),
+        Reference::Output(name) => format!("outputs.{name}"),
+        Reference::SearchSpace(name) => format!("search_space.{name}"),
+        Reference::Other(text) => text,
+    };
+    references(text).into_iter().map(shown).collect()
+}
+
 /// The references that must have a value: those outside optional parts. Fails on one that is not closed.
 pub fn required(text: &str) -> Result<Vec<Reference>, Unresolved> {
     let mut found = Vec::new();

@@ -5,16 +5,28 @@
 //! this room: see [`check`](super::check).
 
 mod assets;
+mod automl;
+mod batch;
 mod compare;
+mod component;
+mod deployment;
+mod endpoint;
 mod job;
+mod parts;
+mod pipeline;
 mod reference;
+mod schedule;
 mod schema;
+mod spark;
 mod suggest;
+mod sweep;
 mod targets;
+mod workspace;
 
 pub(crate) use compare::compare;
 pub use reference::reference;
 pub use schema::json_schema;
+use suggest::folded;
 pub(crate) use suggest::nearest;
 
 /// The nouns that have a file.
@@ -27,6 +39,13 @@ pub enum Noun {
     Datastore,
     Compute,
     Workspace,
+    Component,
+    OnlineEndpoint,
+    OnlineDeployment,
+    BatchEndpoint,
+    BatchDeployment,
+    Schedule,
+    Registry,
 }
 
 /// A map with known keys.
@@ -36,9 +55,29 @@ pub(crate) struct Object {
     pub(crate) keys: &'static [Key],
     /// More keys, chosen by the value of the key `type`.
     pub(crate) variants: &'static [Variant],
+    /// The variant meant when there is no `type`; none when that depends on something else.
+    pub(crate) otherwise: Option<&'static str>,
+    /// Keys that tell the variant when there is no `type`.
+    pub(crate) marks: &'static [(&'static str, &'static str)],
+    pub(crate) unknown: Unknown,
 }
 
+/// What becomes of keys that the table does not have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    Refused,
+    /// Kept where the map has one of these keys, or always if none is listed, and unless they look like a slip in a
+    /// known one.
+    KeptBeside(&'static [&'static str]),
+    Kept,
+}
+
+/// What most maps are: without variants, and with nothing but the keys of the table.
+const PLAIN: Object =
+    Object { name: "", doc: "", keys: &[], variants: &[], otherwise: None, marks: &[], unknown: Unknown::Refused };
+
 pub(crate) struct Variant {
+    /// The value of `type`; empty for the variant of maps that have none.
     pub(crate) word: &'static str,
     pub(crate) doc: &'static str,
     pub(crate) keys: &'static [Key],
@@ -62,6 +101,7 @@ pub(crate) enum Kind {
         min: i64,
         max: i64,
     },
+    Number,
     Bool,
     /// Text, a number or a boolean, kept as it is.
     Scalar,
@@ -72,6 +112,16 @@ pub(crate) enum Kind {
     Arguments,
     /// A map with any keys and values.
     Map,
+    /// Anything at all.
+    Any,
+    /// Accepted and left out: what the server fills in, and a file made from `show` therefore has.
+    Shown,
+    /// `azureml:name:version`, `azureml:name@label`, a resource id or a registry's URI; with `version`, the
+    /// name alone is not enough.
+    Reference {
+        to: &'static str,
+        version: bool,
+    },
     Object(&'static Object),
     MapOf(&'static Kind),
     List(&'static Kind),
@@ -80,8 +130,22 @@ pub(crate) enum Kind {
 }
 
 impl Noun {
-    pub const ALL: [Noun; 7] =
-        [Noun::Job, Noun::Environment, Noun::Data, Noun::Model, Noun::Datastore, Noun::Compute, Noun::Workspace];
+    pub const ALL: [Noun; 14] = [
+        Noun::Job,
+        Noun::Environment,
+        Noun::Data,
+        Noun::Model,
+        Noun::Datastore,
+        Noun::Compute,
+        Noun::Workspace,
+        Noun::Component,
+        Noun::OnlineEndpoint,
+        Noun::OnlineDeployment,
+        Noun::BatchEndpoint,
+        Noun::BatchDeployment,
+        Noun::Schedule,
+        Noun::Registry,
+    ];
 
     pub fn parse(text: &str) -> Option<Noun> {
         Noun::ALL.into_iter().find(|noun| noun.as_str() == text)
@@ -99,8 +163,22 @@ impl Noun {
             Noun::Model => &assets::MODEL,
             Noun::Datastore => &targets::DATASTORE,
             Noun::Compute => &targets::COMPUTE,
-            Noun::Workspace => &targets::WORKSPACE,
+            Noun::Workspace => &workspace::WORKSPACE,
+            Noun::Component => &component::COMPONENT,
+            Noun::OnlineEndpoint => &endpoint::ONLINE_ENDPOINT,
+            Noun::OnlineDeployment => &deployment::ONLINE_DEPLOYMENT,
+            Noun::BatchEndpoint => &endpoint::BATCH_ENDPOINT,
+            Noun::BatchDeployment => &batch::BATCH_DEPLOYMENT,
+            Noun::Schedule => &schedule::SCHEDULE,
+            Noun::Registry => &workspace::REGISTRY,
         }
+    }
+}
+
+impl Noun {
+    /// The map of a pipeline's step.
+    fn step() -> &'static Object {
+        &pipeline::STEP
     }
 }
 
@@ -126,6 +204,7 @@ impl Key {
 }
 
 impl Kind {
+    const INT: Kind = Kind::Int { min: i64::MIN, max: i64::MAX };
     const COUNT: Kind = Kind::Int { min: 0, max: u32::MAX as i64 };
     const POSITIVE: Kind = Kind::Int { min: 1, max: u32::MAX as i64 };
 
@@ -135,6 +214,10 @@ impl Kind {
             Kind::Text | Kind::Label => "text".to_owned(),
             Kind::Int { min: 1, .. } => "a whole number from 1".to_owned(),
             Kind::Int { .. } => "a whole number".to_owned(),
+            Kind::Number => "a number".to_owned(),
+            Kind::Any => "any value".to_owned(),
+            Kind::Shown => "anything; ignored".to_owned(),
+            Kind::Reference { to, .. } => format!("a reference to one of the {to}, such as `azureml:name:version`"),
             Kind::Bool => "`true` or `false`".to_owned(),
             Kind::Scalar => "text, a number or a boolean".to_owned(),
             Kind::Words(words) => words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", "),
@@ -149,12 +232,23 @@ impl Kind {
 }
 
 impl Object {
-    /// The keys that a value with this `type` may have. An unknown or absent type allows those of all variants,
-    /// so that a wrong word is one mistake and not ten.
+    /// The variant that a value with this `type` is of.
+    pub(crate) fn variant(&self, word: Option<&str>) -> Option<&'static Variant> {
+        let word = word.or(self.otherwise)?;
+        self.variants.iter().find(|v| folded(v.word) == folded(word))
+    }
+
+    /// The keys that a value with this `type` may have. Where the type is unknown, or absent and could be several,
+    /// those of all variants are allowed, so that a wrong word is one mistake and not ten.
     pub(crate) fn keys_for(&self, word: Option<&str>) -> impl Iterator<Item = &'static Key> {
-        let known = word.filter(|word| self.variants.iter().any(|v| v.word == *word)).map(str::to_owned);
-        let chosen = move |v: &&Variant| known.as_deref().is_none_or(|word| word == v.word);
-        self.keys.iter().chain(self.variants.iter().filter(chosen).flat_map(|v| v.keys))
+        let chosen = self.variant(word);
+        let all = if chosen.is_none() { self.variants } else { &[] };
+        self.keys.iter().chain(chosen.into_iter().chain(all).flat_map(|v| v.keys))
+    }
+
+    /// Every key of every variant.
+    pub(crate) fn all_keys(&self) -> impl Iterator<Item = &'static Key> {
+        self.keys.iter().chain(self.variants.iter().flat_map(|v| v.keys))
     }
 }
 

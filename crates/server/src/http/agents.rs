@@ -219,6 +219,13 @@ fn with_server_variables(app: &App, mut assignment: Assignment, now: Timestamp) 
         set("AZUREML_WORKSPACE_ID", row.id.clone());
     }
     set("AZUREML_ARM_WORKSPACE_NAME", assignment.workspace.clone());
+    set("IDENTITY_ENDPOINT", format!("{}/msi/token", app.url));
+    set("IDENTITY_HEADER", token.clone());
+    set("ARM_CLOUD_METADATA_URL", format!("{}/metadata/endpoints?api-version=2019-05-01", app.url));
+    set("AZUREML_CURRENT_CLOUD", super::identity::CLOUD.to_owned());
+    if let Some(bundle) = &app.settings.bundle {
+        set("REQUESTS_CA_BUNDLE", bundle.display().to_string());
+    }
     set("AZUREML_RUN_TOKEN", token);
     set("AZUREML_RUN_TOKEN_EXPIRY", (expires.0 / 1000).to_string());
     set("AZUREML_SERVICE_ENDPOINT", app.url.clone());

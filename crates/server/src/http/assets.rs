@@ -252,8 +252,13 @@ fn check_body(key: &AssetKey, properties: &Value) -> Result<(), Problem> {
     }
 }
 
-/// The first content field that differs, if any.
+/// The first content field that differs, if any. An anonymous component is named by a digest of what it does, so what
+/// differs under one name is only how it was written.
 fn changed_content(old: &Value, new: &Value) -> Option<String> {
+    let anonymous = |body: &Value| body.get("isAnonymous") == Some(&Value::Bool(true));
+    if anonymous(old) && anonymous(new) && new.get("componentSpec").is_some() {
+        return None;
+    }
     let fields = new.as_object()?.iter();
     let server = ["provisioningState", "environmentType", "flavors", "osType"];
     let differs = |(field, value): &(&String, &Value)| {

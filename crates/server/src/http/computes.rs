@@ -1,108 +1,179 @@
-//! Compute targets. `local`, this machine, is in every workspace; the others come with their drivers.
+//! Compute targets. `local`, this machine, is in every workspace; targets of other kinds are kept as records that say
+//! they cannot run work yet.
+//!
+//! Invariants: passwords and keys are sealed on their way in and never shown; only what runs work says `Succeeded`.
 
-use super::{At, Body, views};
-use crate::{
-    app::{App, scope},
-    problem::Problem,
+pub(crate) mod check;
+pub(crate) mod offers;
+mod view;
+
+use super::{
+    Asked, At, Body,
+    change::{self, Conditions, Halt, Shown},
+    operations::{self, Ticket},
+    paging::Paging,
 };
-use api::arm::{self, PROVIDER, system_data};
+use crate::{app::App, problem::Problem};
 use axum::{
     Json,
-    extract::{Path, State},
-    http::StatusCode,
+    extract::{Path, Query, State},
+    http::{StatusCode, Uri},
 };
-use domain::{Timestamp, names::ComputeName};
-use serde_json::{Map, Value, json};
-use store::{ComputeRow, NodeRow, WorkspaceRow};
+use domain::names::ComputeName;
+use serde_json::{Value, json};
+use store::{ComputeRow, Tx, WorkspaceRow};
 
 pub(crate) const LOCAL: &str = "local";
-/// A node not heard of for this long is shown as not answering.
-const SILENT_MS: i64 = 30_000;
 
-pub(crate) async fn list(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
-    let workspace = app.workspace(&at.workspace).await?;
+pub(crate) async fn list(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Query(asked): Asked,
+    uri: Uri,
+) -> Result<Json<Value>, Problem> {
+    let (workspace, paging) = (app.workspace(&at.workspace).await?, Paging::of(&asked)?);
     let name = workspace.name.clone();
     let (rows, nodes) = app.store.read(move |tx| Ok((tx.computes(&name)?, tx.nodes()?))).await?;
-    let others = rows.iter().filter(|row| row.name != LOCAL).map(|row| view(&workspace, row));
-    let all = std::iter::once(local_view(&app, &workspace, &nodes)).chain(others);
-    Ok(Json(views::page(all.collect(), None)))
+    let others = rows.iter().filter(|row| row.name != LOCAL).map(|row| view::of(&workspace, row));
+    let all = std::iter::once(view::local(&app, &workspace, &nodes)).chain(others);
+    let wanted = |item: &Value| {
+        let kind = asked.get("computeType").or_else(|| asked.get("type"));
+        kind.is_none_or(|kind| item["properties"]["computeType"].as_str().is_some_and(|k| k.eq_ignore_ascii_case(kind)))
+    };
+    // This machine comes first, the others by name.
+    let place = |item: &Value| match item["name"].as_str() {
+        Some(LOCAL) | None => "0".to_owned(),
+        Some(name) => format!("1{name}"),
+    };
+    Ok(Json(paging.cut(all.filter(wanted), place).shown(&app, &uri, &asked, Value::clone)))
 }
 
-pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
+pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<Shown, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
-    let (key, name) = (workspace.name.clone(), at.name.clone());
-    let (row, nodes, names) = app
-        .store
-        .read(move |tx| {
-            let names = tx.computes(&key)?.into_iter().map(|row| row.name).collect::<Vec<_>>();
-            Ok((tx.compute(&key, &name)?, tx.nodes()?, names))
-        })
-        .await?;
-    match row {
-        _ if at.name.eq_ignore_ascii_case(LOCAL) => Ok(Json(local_view(&app, &workspace, &nodes))),
-        Some(row) => Ok(Json(view(&workspace, &row))),
-        None => Err(Problem::missing("compute target", &at.name, &with_local(names))),
+    if at.name.eq_ignore_ascii_case(LOCAL) {
+        let nodes = app.store.read(|tx| tx.nodes()).await?;
+        return Ok(Shown::found(view::local(&app, &workspace, &nodes)));
     }
+    let (key, name) = (workspace.name.clone(), at.name.clone());
+    let row = change::look(&app, move |tx| find(tx, &key, &name)).await?;
+    Ok(Shown::found(view::of(&workspace, &row)))
 }
 
-/// Only `local` can run work so far; a target that could not is refused rather than kept as a promise.
 pub(crate) async fn put(
     State(app): State<App>,
     Path(at): Path<At>,
+    conditions: Conditions,
     Body(body): Body<Value>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+) -> Result<Shown, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     ComputeName::parse(&at.name).map_err(|bad| Problem::bad(bad.to_string()))?;
-    let properties = body.get("properties").cloned().unwrap_or_default();
-    let kind = arm::text(&properties, "computeType").unwrap_or_default();
-    if !kind.eq_ignore_ascii_case(LOCAL) {
-        return Err(Problem::bad(format!(
-            "compute targets of type `{kind}` cannot run work yet; use `local`, the machine of this server"
-        )));
-    }
-    let now = app.now();
-    let row = ComputeRow { name: at.name.clone(), body: body.to_string(), created_at: now, changed_at: now };
-    let (key, written) = (workspace.name.clone(), row.clone());
-    app.store.write(move |tx| tx.put_compute(&key, &written)).await?;
-    Ok((StatusCode::OK, Json(view(&workspace, &row))))
+    stays(&at.name, "be replaced")?;
+    write(&app, &workspace, &at.name, conditions, move |_| Ok(body)).await
 }
 
-pub(crate) async fn delete(State(app): State<App>, Path(at): Path<At>) -> Result<StatusCode, Problem> {
+/// Changes what a client names and leaves the rest.
+pub(crate) async fn patch(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    conditions: Conditions,
+    Body(body): Body<Value>,
+) -> Result<Shown, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
-    if at.name.eq_ignore_ascii_case(LOCAL) {
-        return Err(Problem::conflict("compute target `local` is this machine and stays"));
+    stays(&at.name, "be changed")?;
+    let name = at.name.clone();
+    write(&app, &workspace, &at.name, conditions, move |before| {
+        let before = before.ok_or_else(|| Problem::not_found("compute target", &name))?;
+        let mut merged: Value = serde_json::from_str(&before.body).unwrap_or_default();
+        change::merge(&mut merged, &check::inner_form(body));
+        Ok(merged)
+    })
+    .await
+}
+
+/// Checks a target and keeps it, with the operation clients ask after.
+async fn write(
+    app: &App,
+    workspace: &WorkspaceRow,
+    name: &str,
+    conditions: Conditions,
+    body: impl FnOnce(Option<&ComputeRow>) -> Result<Value, Problem> + Send + 'static,
+) -> Result<Shown, Problem> {
+    let (key, name, now) = (workspace.name.clone(), name.to_owned(), app.now());
+    let ticket = Ticket::new(app, &workspace.subscription);
+    let (done, resource) = (ticket.clone(), view::id(workspace, &name));
+    let (row, existed) = change::change(app, move |tx| {
+        let before = tx.compute(&key, &name)?;
+        conditions.hold(&format!("compute target `{name}`"), before.as_ref().map(view::mark).as_deref())?;
+        let mut body = body(before.as_ref())?;
+        let secrets = check::take_secrets(&mut body);
+        let kind = check::body(&name, &mut body)?;
+        check::same_kind(&name, before.as_ref(), kind)?;
+        let row = ComputeRow {
+            name: before.as_ref().map_or(name, |row| row.name.clone()),
+            body: body.to_string(),
+            created_at: before.as_ref().map_or(now, |row| row.created_at),
+            changed_at: now,
+        };
+        tx.put_compute(&key, &row, (!secrets.is_empty()).then_some(&secrets))?;
+        done.done(tx, &key, &resource, now)?;
+        Ok((row, before.is_some()))
+    })
+    .await?;
+    Ok(Shown::made(view::of(workspace, &row), existed).tracked(operations::ASYNC, &ticket.status_url()))
+}
+
+/// Forgets a target. `Delete` and `Detach` mean the same here: nothing of ours runs on it.
+pub(crate) async fn delete(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Query(asked): Asked,
+    conditions: Conditions,
+) -> Result<Shown, Problem> {
+    let workspace = app.workspace(&at.workspace).await?;
+    stays(&at.name, "be removed")?;
+    if let Some(action) = asked.get("underlyingResourceAction")
+        && !["Delete", "Detach"].iter().any(|known| known.eq_ignore_ascii_case(action))
+    {
+        return Err(Problem::bad(format!("`underlyingResourceAction` is `Delete` or `Detach`, not `{action}`")));
     }
+    let (key, name, now) = (workspace.name.clone(), at.name.clone(), app.now());
+    let ticket = Ticket::new(&app, &workspace.subscription);
+    let (done, resource) = (ticket.clone(), view::id(&workspace, &name));
+    change::change(&app, move |tx| {
+        let row = find(tx, &key, &name)?;
+        conditions.hold(&format!("compute target `{name}`"), Some(&view::mark(&row)))?;
+        tx.delete_compute(&key, &row.name)?;
+        Ok(done.done(tx, &key, &resource, now)?)
+    })
+    .await?;
+    Ok(Shown::accepted().tracked(operations::LOCATION, &ticket.result_url()))
+}
+
+/// Start, stop and restart: nothing here can be switched.
+pub(crate) async fn power(State(app): State<App>, Path(at): Path<At>) -> Result<StatusCode, Problem> {
+    let workspace = app.workspace(&at.workspace).await?;
+    stays(&at.name, "be started or stopped")?;
     let (key, name) = (workspace.name.clone(), at.name.clone());
-    match app.store.write(move |tx| tx.delete_compute(&key, &name)).await? {
-        true => Ok(StatusCode::OK),
-        false => Err(Problem::not_found("compute target", &at.name)),
-    }
+    let row = change::look(&app, move |tx| find(tx, &key, &name)).await?;
+    let kind = check::kind_of(&row);
+    Err(Problem::conflict(format!(
+        "compute target `{}` cannot be started or stopped: targets of type `{kind}` are kept as records and cannot run work \
+         yet; run jobs on `local`",
+        row.name
+    )))
 }
 
 pub(crate) async fn nodes(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
+    let is_local = at.name.eq_ignore_ascii_case(LOCAL);
     let (key, name) = (workspace.name.clone(), at.name.clone());
-    let (nodes, running, known) =
-        app.store.read(move |tx| Ok((tx.nodes()?, tx.active_jobs()?, tx.compute(&key, &name)?.is_some()))).await?;
-    if !known && !at.name.eq_ignore_ascii_case(LOCAL) {
-        return Err(Problem::not_found("compute target", &at.name));
-    }
-    let running = running.iter().find(|job| matches!(job.state, domain::JobState::Running { .. }));
-    let now = app.now();
-    let nodes = nodes.iter().map(|row| {
-        let state = match (answers(row, now), running) {
-            (false, _) => "unusable",
-            (true, Some(_)) => "running",
-            (true, None) => "idle",
-        };
-        json!({
-            "nodeId": row.facts.node, "privateIpAddress": "127.0.0.1", "publicIpAddress": null, "port": null,
-            "nodeState": state, "runId": running.map(|job| job.name.as_str()),
-            "capacity": row.facts.capacity, "gpuModels": row.facts.gpu_models, "version": row.facts.version,
-            "seenAt": row.seen_at.iso(),
-        })
-    });
-    Ok(Json(json!({"nodes": nodes.collect::<Vec<_>>(), "nextLink": null})))
+    let (nodes, running, runs_here) = change::look(&app, move |tx| {
+        let runs_here = is_local || check::runs_here(&find(tx, &key, &name)?);
+        Ok((tx.nodes()?, tx.active_jobs()?, runs_here))
+    })
+    .await?;
+    let nodes = if runs_here { view::nodes(&nodes, &running, app.now()) } else { Vec::new() };
+    Ok(Json(json!({"nodes": nodes, "nextLink": null})))
 }
 
 /// The names a job may write, this machine first.
@@ -112,55 +183,20 @@ pub(crate) fn with_local(mut names: Vec<String>) -> Vec<String> {
     names
 }
 
-fn answers(row: &NodeRow, now: Timestamp) -> bool {
-    now.0 - row.seen_at.0 < SILENT_MS
-}
-
-fn local_view(app: &App, workspace: &WorkspaceRow, nodes: &[NodeRow]) -> Value {
-    let types: Map<String, Value> = app
-        .instance_types()
-        .into_iter()
-        .map(|kind| {
-            let resources = json!({"requests": amounts(&kind.requests), "limits": kind.limits.as_ref().map(amounts)});
-            (kind.name, json!({"nodeSelector": null, "resources": resources}))
-        })
-        .collect();
-    let state = if nodes.iter().any(|row| answers(row, app.now())) { "Succeeded" } else { "Creating" };
-    let created_at = nodes.iter().map(|row| row.seen_at).min().unwrap_or(workspace.created_at);
-    json!({
-        "id": format!("{}/computes/{LOCAL}", scope(workspace).path()), "name": LOCAL, "location": "local",
-        "type": format!("{PROVIDER}/workspaces/computes"), "systemData": system_data(workspace.created_at, "local", created_at),
-        "properties": {
-            "computeType": "Local", "provisioningState": state, "isAttachedCompute": false, "createdOn": workspace.created_at.iso(),
-            "description": "the machine this server runs on", "resourceId": null,
-            "properties": {
-                "defaultInstanceType": domain::resources::DEFAULT_INSTANCE_TYPE, "instanceTypes": types,
-                "capacity": nodes.first().map(|row| amounts(&row.facts.capacity)),
-                "gpuModels": nodes.first().map(|row| &row.facts.gpu_models),
-                "isolation": if app.settings.isolation_required { "required" } else { "optional" },
-            },
-        },
-    })
-}
-
-fn amounts(resources: &domain::Resources) -> Value {
-    let mut out = json!({"cpu": format!("{}m", resources.cpu_milli)});
-    if resources.memory_bytes > 0 {
-        out["memory"] = json!(format!("{}Mi", resources.memory_bytes >> 20));
+/// This machine is not a resource of the workspace's.
+fn stays(name: &str, what: &str) -> Result<(), Problem> {
+    match name.eq_ignore_ascii_case(LOCAL) {
+        true => Err(Problem::conflict(format!(
+            "compute target `local` is the machine this server runs on; it stays as it is and cannot {what} from here"
+        ))),
+        false => Ok(()),
     }
-    if resources.gpus > 0 {
-        out["nvidia.com/gpu"] = json!(resources.gpus);
-    }
-    out
 }
 
-fn view(workspace: &WorkspaceRow, row: &ComputeRow) -> Value {
-    let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
-    let mut properties = body.get("properties").cloned().unwrap_or_else(|| json!({}));
-    properties["provisioningState"] = json!("Succeeded");
-    json!({
-        "id": format!("{}/computes/{}", scope(workspace).path(), row.name), "name": row.name, "location": "local",
-        "type": format!("{PROVIDER}/workspaces/computes"), "systemData": system_data(row.created_at, "local", row.changed_at),
-        "tags": body.get("tags"), "properties": properties,
-    })
+fn find(tx: &mut Tx<'_>, workspace: &str, name: &str) -> Result<ComputeRow, Halt> {
+    if let Some(row) = tx.compute(workspace, name)? {
+        return Ok(row);
+    }
+    let names = tx.computes(workspace)?.into_iter().map(|row| row.name).collect();
+    Err(Problem::missing("compute target", name, &with_local(names)).into())
 }

@@ -20,7 +20,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<&'static str, Proble
 }
 
 pub(crate) async fn openapi(State(app): State<App>) -> Json<Value> {
-    Json(api::routes::openapi(&app.settings.version))
+    Json(api::openapi::openapi(&app.settings.version))
 }
 
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem> {

@@ -20,14 +20,11 @@ pub(crate) fn job(app: &App, scope: &Scope, row: &JobRow) -> Value {
     if properties.get("displayName").is_none_or(Value::is_null) {
         properties.insert("displayName".into(), json!(row.job.name));
     }
-    let services = properties.entry("services").or_insert_with(|| json!({}));
-    if !services.is_object() {
-        *services = json!({});
+    if !properties.get("experimentName").is_some_and(Value::is_string) {
+        properties.insert("experimentName".into(), json!(super::jobs::DEFAULT_EXPERIMENT));
     }
-    services["Studio"] = json!({
-        "jobServiceType": "Studio", "endpoint": format!("{}{id}", app.url), "port": null, "status": null,
-        "errorMessage": null, "properties": null, "nodes": null,
-    });
+    let services = services(properties.remove("services"), format!("{}{id}", app.url));
+    properties.insert("services".into(), services);
     properties.insert("peregrine".into(), details(row));
     json!({
         "id": id, "name": row.job.name, "type": format!("{PROVIDER}/workspaces/jobs"),
@@ -36,8 +33,26 @@ pub(crate) fn job(app: &App, scope: &Scope, row: &JobRow) -> Value {
     })
 }
 
+/// The services a job asked for and the page it is shown on. Clients look into each of them, and take one named
+/// `Local` for an order to run the job themselves.
+fn services(asked: Option<Value>, page: String) -> Value {
+    let mut services = match asked {
+        Some(Value::Object(asked)) => asked,
+        _ => Map::new(),
+    };
+    services.retain(|name, service| name != "Local" && service.is_object());
+    services.insert(
+        "Studio".into(),
+        json!({
+            "jobServiceType": "Studio", "endpoint": page, "port": null, "status": null,
+            "errorMessage": null, "properties": null, "nodes": null,
+        }),
+    );
+    Value::Object(services)
+}
+
 /// The status word. Work whose agent has fallen silent may come back, or be found to be over.
-fn status(app: &App, state: &JobState) -> &'static str {
+pub(crate) fn status(app: &App, state: &JobState) -> &'static str {
     let at_work = matches!(state, JobState::Preparing { .. } | JobState::Running { .. } | JobState::Finalizing { .. });
     if at_work && app.agent_is_silent() { "NotResponding" } else { state.status() }
 }

@@ -106,7 +106,7 @@ async fn a_stop_that_never_had_to_reach_the_node_is_done() {
     let server = Server::start().await;
     server.submit("never").await;
     server.place("never").await;
-    server.post("jobs/never/cancel", json!({})).await.expect(200);
+    server.post("jobs/never/cancel", json!({})).await.expect(202);
     poll_until(&server, "boot", "never", "Canceled").await;
 }
 
@@ -168,7 +168,7 @@ async fn readings_of_the_node_are_shown_with_the_job_that_ran_then() {
     assert_eq!(shown["value"].as_array().unwrap().len(), 1, "{shown}");
 }
 
-fn facts(boot: &str) -> NodeFacts {
+pub(crate) fn facts(boot: &str) -> NodeFacts {
     let capacity = Resources { cpu_milli: 4000, memory_bytes: 8 << 30, gpus: 0 };
     NodeFacts { node: "node".into(), boot_id: boot.into(), version: "t".into(), capacity, gpu_models: Vec::new() }
 }

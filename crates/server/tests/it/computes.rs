@@ -1,8 +1,9 @@
-//! `…/computes`: this machine is there from the start; what could run nothing is refused.
+//! `…/computes`: this machine is there from the start; other kinds are kept as records that say they cannot run work.
 
 use crate::Server;
 use domain::{Resources, report::NodeFacts};
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn this_machine_is_a_target_and_stays_one() {
@@ -13,22 +14,183 @@ async fn this_machine_is_a_target_and_stays_one() {
     assert_eq!(local["properties"]["computeType"], "Local");
     assert_eq!(local["properties"]["provisioningState"], "Creating", "no agent has been heard of");
     server.delete("computes/local").await.refused(409);
+    server.put("computes/local", aml(0, 1)).await.refused(409);
+    server.patch("computes/local", json!({})).await.refused(409);
+    for verb in ["start", "stop", "restart"] {
+        let (_, message) = server.post(&format!("computes/local/{verb}"), json!({})).await.refused(409);
+        assert!(message.contains("machine this server runs on"), "{message}");
+    }
     let (_, message) = server.get("computes/gpu").await.refused(404);
     assert!(message.contains("local"), "{message}");
 }
 
 #[tokio::test]
-async fn a_target_that_could_run_nothing_is_refused() {
+async fn another_name_for_this_machine_runs_work_and_a_kind_without_a_driver_does_not() {
     let server = Server::start().await;
-    let body = json!({"properties": {"computeType": "AmlCompute", "properties": {"vmSize": "Standard_DS3_v2"}}});
-    let (_, message) = server.put("computes/cpu-cluster", body).await.refused(400);
-    assert!(message.contains("`AmlCompute`"), "{message}");
-    server.put("computes/here", json!({"properties": {"computeType": "local"}})).await.expect(200);
+    server.put("computes/here", json!({"properties": {"computeType": "local"}})).await.expect(201);
+    server.put("computes/cluster", aml(0, 4)).await.expect(201);
     let mut job = crate::job_body();
     job["properties"]["computeId"] = json!("azureml:here");
-    server.put("jobs/there", job).await.expect(201);
-    server.delete("computes/here").await.expect(200);
-    server.delete("computes/here").await.refused(404);
+    server.put("jobs/there", job.clone()).await.expect(201);
+    job["properties"]["computeId"] = json!("azureml:cluster");
+    let (_, message) = server.put("jobs/far", job.clone()).await.refused(400);
+    assert!(message.contains("`AmlCompute`") && message.contains("cannot run work yet"), "{message}");
+    assert!(message.contains("local"), "{message}");
+    job["properties"]["computeId"] = json!("azureml:nowhere");
+    let (_, message) = server.put("jobs/far", job).await.refused(400);
+    assert!(message.contains("local, cluster, here"), "{message}");
+}
+
+#[tokio::test]
+async fn every_kind_of_target_is_kept_and_none_but_this_machine_claims_to_work() {
+    let server = Server::start().await;
+    for (name, kind, inner, attached) in [
+        ("aml", "AmlCompute", json!({"vmSize": "STANDARD_D2_V2"}), false),
+        ("ci", "ComputeInstance", json!({"vmSize": "Standard_DS3_v2", "idleTimeBeforeShutdown": "PT30M"}), false),
+        ("k8s", "Kubernetes", json!({"namespace": "ml"}), true),
+        ("aks", "AKS", json!({}), true),
+        ("vm", "VirtualMachine", json!({"sshPort": 22}), true),
+        ("spark", "SynapseSpark", Value::Null, true),
+        ("bricks", "Databricks", json!({}), true),
+        ("hd", "HDInsight", json!({}), true),
+        ("factory", "DataFactory", Value::Null, true),
+    ] {
+        let body = json!({"location": "here", "fresh": 1, "properties": {
+            "computeType": kind, "resourceId": "/r", "properties": inner, "unheardOf": [1],
+        }});
+        let made = server.put(&format!("computes/{name}"), body).await;
+        let view = made.expect(201);
+        assert_eq!(made.header("retry-after"), "1");
+        let operation = server.get(made.header("azure-asyncoperation")).await.expect(200);
+        assert_eq!(operation["status"], "Succeeded");
+        assert_eq!(view, server.get(&format!("computes/{name}")).await.expect(200));
+        let properties = &view["properties"];
+        assert_eq!(properties["provisioningState"], "Unknown", "{kind}");
+        let why = properties["provisioningErrors"][0]["error"]["message"].as_str().unwrap();
+        assert!(why.contains("cannot run work yet") && why.contains(kind), "{why}");
+        assert_eq!(properties["isAttachedCompute"], attached, "{kind}");
+        assert!(properties["properties"].is_object() && properties["createdOn"].is_string(), "{properties}");
+        assert_eq!((&properties["unheardOf"], &view["fresh"]), (&json!([1]), &json!(1)), "unknown fields come back");
+    }
+    let aml = &server.get("computes/aml").await.expect(200)["properties"]["properties"];
+    assert_eq!((&aml["allocationState"], &aml["nodeStateCounts"]["idleNodeCount"]), (&json!("Steady"), &json!(0)));
+    let kinds = server.get("computes?computeType=kubernetes").await.expect(200);
+    assert_eq!(kinds["value"].as_array().unwrap().len(), 1);
+    assert!(server.post("computes/aml/listNodes", json!({})).await.expect(200)["nodes"].as_array().unwrap().is_empty());
+    let (_, message) = server.post("computes/aml/start", json!({})).await.refused(409);
+    assert!(message.contains("`AmlCompute`") && message.contains("`local`"), "{message}");
+}
+
+#[tokio::test]
+async fn a_target_that_makes_no_sense_is_refused_with_what_would() {
+    let server = Server::start().await;
+    for (name, body, expect) in [
+        ("c1", json!({"properties": {"computeType": "Abacus"}}), "`Kubernetes`"),
+        ("c1", json!([]), "no `properties`"),
+        ("c1", aml(3, 1), "at most 1"),
+        ("1c", aml(0, 1), "starting with a letter"),
+        ("a%2Fb", aml(0, 1), "starting with a letter"),
+    ] {
+        let (_, message) = server.put(&format!("computes/{name}"), body).await.refused(400);
+        assert!(message.contains(expect), "{message}");
+    }
+    server.put("computes/c1", aml(0, 1)).await.expect(201);
+    let k8s = json!({"properties": {"computeType": "Kubernetes"}});
+    let (_, message) = server.put("computes/c1", k8s).await.refused(409);
+    assert!(message.contains("`AmlCompute`"), "{message}");
+}
+
+#[tokio::test]
+async fn passwords_and_keys_of_machines_go_in_and_never_come_out() {
+    let server = Server::start().await;
+    let vm = |secret: Value| {
+        json!({"properties": {"computeType": "VirtualMachine", "resourceId": "/r", "properties": {
+            "sshPort": 22, "administratorAccount": {"username": "u", "password": secret},
+        }}})
+    };
+    let made = server.put("computes/vm1", vm(json!("hunter22"))).await;
+    made.expect(201);
+    let patched = server.patch("computes/vm1", json!({"tags": {"a": "b"}})).await;
+    assert_eq!(patched.expect(200)["tags"]["a"], "b");
+    for answer in [made, patched, server.get("computes/vm1").await, server.get("computes").await] {
+        assert!(!answer.text().contains("hunter22"), "{}", answer.text());
+        assert!(answer.text().contains("username"), "{}", answer.text());
+    }
+    let kept = || server.store.read(|tx| tx.compute_secret("default", "vm1"));
+    assert!(kept().await.unwrap().values().any(|value| value == "hunter22"), "the secret was not kept");
+    server.put("computes/vm1", vm(Value::Null)).await.expect(200);
+    assert!(kept().await.unwrap().values().any(|value| value == "hunter22"), "an update took the secret away");
+}
+
+#[tokio::test]
+async fn a_patch_changes_what_it_names_and_is_checked_as_a_whole() {
+    let server = Server::start().await;
+    server.put("computes/c1", aml(0, 4)).await.expect(201);
+    let scale = |least: u32, most: u32| json!({"minNodeCount": least, "maxNodeCount": most});
+    let new = json!({"properties": {"properties": {"scaleSettings": scale(1, 8)}}});
+    let changed = server.patch("computes/c1", new).await.expect(200);
+    let inner = &changed["properties"]["properties"];
+    assert_eq!((&inner["scaleSettings"]["maxNodeCount"], &inner["vmSize"]), (&json!(8), &json!("Standard_DS3_v2")));
+    let old_form = json!({"properties": {"scaleSettings": scale(2, 9)}});
+    let changed = server.patch("computes/c1", old_form).await.expect(200);
+    assert_eq!(changed["properties"]["properties"]["scaleSettings"]["maxNodeCount"], 9);
+    server.patch("computes/c1", json!({"properties": {"scaleSettings": scale(9, 2)}})).await.refused(400);
+    server.patch("computes/none", json!({})).await.refused(404);
+}
+
+#[tokio::test]
+async fn a_deleted_target_is_gone_and_the_operation_says_so() {
+    let server = Server::start().await;
+    server.put("computes/c1", aml(0, 1)).await.expect(201);
+    server.delete("computes/c1?underlyingResourceAction=Explode").await.refused(400);
+    let gone = server.delete("computes/c1?underlyingResourceAction=Detach").await;
+    assert_eq!((gone.status, gone.header("retry-after")), (202, "1"));
+    assert_eq!(server.get(gone.header("location")).await.status, 204);
+    server.get("computes/c1").await.refused(404);
+    server.delete("computes/c1").await.refused(404);
+    let unknown = gone.header("location").replace("operationResults/", "operationResults/0");
+    server.get(&unknown).await.refused(404);
+}
+
+#[tokio::test]
+async fn a_change_guarded_by_a_mark_loses_to_the_one_before_it() {
+    let server = Server::start().await;
+    let first = server.put("computes/c1", aml(0, 1)).await;
+    let mark = first.header("etag").to_owned();
+    assert_eq!(first.expect(201)["etag"], json!(mark));
+    let guarded = |header: (&'static str, String), most: u32| {
+        let server = &server;
+        async move { server.ask_with(Method::PUT, "computes/c1", (header.0, &header.1), Some(aml(0, most))).await }
+    };
+    guarded(("if-match", mark.clone()), 2).await.expect(200);
+    assert_eq!(guarded(("if-match", mark.clone()), 3).await.refused(412).0, "PreconditionFailed");
+    guarded(("if-none-match", "*".into()), 3).await.refused(412);
+    server.ask_with(Method::DELETE, "computes/c1", ("if-match", &mark), None).await.refused(412);
+    let shown = server.get("computes/c1").await;
+    assert_eq!(shown.expect(200)["properties"]["properties"]["scaleSettings"]["maxNodeCount"], 2);
+    let gone = server.ask_with(Method::DELETE, "computes/c1", ("if-match", shown.header("etag")), None).await;
+    assert_eq!(gone.status, 202);
+}
+
+#[tokio::test]
+async fn pages_of_targets_follow_each_other_and_skip_nothing() {
+    let server = Server::start().await;
+    for n in 0..7 {
+        server.put(&format!("computes/c{n}x"), aml(0, 1)).await.expect(201);
+    }
+    let mut link = "computes?$top=3".to_owned();
+    let mut seen: Vec<String> = Vec::new();
+    loop {
+        let page = server.get(&link).await.expect(200);
+        seen.extend(page["value"].as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()));
+        server.put("computes/a-new-one", aml(0, 1)).await;
+        match page["nextLink"].as_str() {
+            Some(next) => link = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(seen, ["local", "c0x", "c1x", "c2x", "c3x", "c4x", "c5x", "c6x"]);
+    server.get("computes?$top=many").await.refused(400);
 }
 
 #[tokio::test]
@@ -43,4 +205,24 @@ async fn a_node_that_was_heard_of_is_shown_with_what_it_has() {
     let local = server.get("computes/local").await.expect(200);
     assert_eq!(local["properties"]["provisioningState"], "Succeeded");
     server.post("computes/gpu/listNodes", json!({})).await.refused(404);
+}
+
+#[tokio::test]
+async fn sizes_and_use_are_told_for_the_place_the_workspace_is_in() {
+    let server = Server::start().await;
+    let at = "/subscriptions/s/providers/Microsoft.MachineLearningServices/locations/local";
+    let sizes = server.get(&format!("{at}/vmsizes")).await.expect(200);
+    let known = sizes["value"].as_array().unwrap();
+    let ds3 = known.iter().find(|size| size["name"] == "Standard_DS3_v2").unwrap();
+    assert_eq!((&ds3["vCPUs"], &ds3["memoryGB"]), (&json!(4), &json!(14.0)));
+    for path in [format!("{at}/usages"), "usages".to_owned()] {
+        let used = server.get(&path).await.expect(200);
+        assert_eq!(used["value"][2]["currentValue"], 0, "{used}");
+    }
+}
+
+fn aml(least: u32, most: u32) -> Value {
+    json!({"properties": {"computeType": "AmlCompute", "properties": {
+        "vmSize": "Standard_DS3_v2", "scaleSettings": {"minNodeCount": least, "maxNodeCount": most},
+    }}})
 }

@@ -104,6 +104,93 @@ async fn a_job_that_waits_is_canceled_at_once_and_can_be_put_away() {
 }
 
 #[tokio::test]
+async fn a_cancel_is_over_when_the_processes_are_gone() {
+    let server = Server::start().await;
+    server.submit("busy").await;
+    server.place("busy").await;
+    for path in ["jobs/busy/cancel", "jobs/busy/cancel"] {
+        let asked = server.post(path, json!({})).await;
+        asked.expect(202);
+        assert_eq!(asked.header("retry-after"), "1");
+        let again = server.get(asked.header("location")).await;
+        again.expect(202);
+        assert_eq!(again.header("location"), asked.header("location"));
+    }
+    let now = server::clock::now();
+    let gone = server.store.write(move |tx| {
+        let mut job = tx.job("default", "busy")?.unwrap().job;
+        job.apply(domain::JobEvent::Over(domain::Outcome::Canceled { reason: "asked".into() }), now).unwrap();
+        tx.put_job(&job, None, now)
+    });
+    gone.await.unwrap();
+    server.get("jobs/busy/cancel").await.expect(200);
+    assert_eq!(server.get("jobs/busy").await.expect(200)["properties"]["status"], "Canceled");
+}
+
+#[tokio::test]
+async fn a_client_may_send_back_the_whole_job_it_was_shown() {
+    let server = Server::start().await;
+    let mut body = job_body();
+    body["properties"]["outputs"] = json!({"out": {"jobOutputType": "uri_folder"}});
+    body["properties"]["services"] = json!({"Local": {"jobServiceType": "Custom"}, "none": null});
+    server.put("jobs/whole", body).await.expect(201);
+    let mut shown = server.get("jobs/whole").await.expect(200);
+    let services = shown["properties"]["services"].as_object().unwrap();
+    assert_eq!(services.keys().collect::<Vec<_>>(), ["Studio"], "clients run what is called `Local` themselves");
+    assert!(shown["properties"]["outputs"]["default"].is_null());
+    shown["properties"]["tags"] = json!({"seen": "yes"});
+    shown["properties"]["isArchived"] = json!(true);
+    let changed = server.put("jobs/whole", shown).await.expect(200);
+    assert_eq!(changed["properties"]["tags"]["seen"], "yes");
+    assert_eq!(names(&server.get("jobs?listViewType=All").await.expect(200)), ["whole"]);
+    assert!(names(&server.get("jobs").await.expect(200)).is_empty());
+    for wrong in [json!({"tags": 5}), json!({"isArchived": "yes"}), json!({"description": {}})] {
+        server.put("jobs/whole", json!({"properties": wrong})).await.refused(400);
+    }
+}
+
+#[tokio::test]
+async fn lists_are_narrowed_by_type_and_tag_and_pages_end_where_jobs_end() {
+    let server = Server::start().await;
+    for (name, team) in [("one", "a"), ("two", "b"), ("three", "a"), ("four", "a")] {
+        let mut body = job_body();
+        body["properties"]["tags"] = json!({"team": team});
+        server.put(&format!("jobs/{name}"), body).await.expect(201);
+    }
+    for (query, expect) in [
+        ("tag=team%3Da", &["four", "three", "one"][..]),
+        ("tag=team", &["four", "three", "two", "one"]),
+        ("tag=colour", &[]),
+        ("jobType=Command&tag=team%3Db", &["two"]),
+        ("jobType=Sweep", &[]),
+    ] {
+        assert_eq!(names(&server.get(&format!("jobs?{query}")).await.expect(200)), expect, "{query}");
+    }
+    let page = server.get("jobs?$top=4").await.expect(200);
+    assert!(page["nextLink"].is_null(), "there is nothing after the last: {page}");
+    let page = server.get("jobs?$top=2&tag=team%3Da&listViewType=All").await.expect(200);
+    let rest = server.get(page["nextLink"].as_str().unwrap()).await.expect(200);
+    assert_eq!((names(&rest), &rest["nextLink"]), (vec!["one".to_owned()], &Value::Null));
+    server.get("jobs?$skipToken=elsewhere").await.refused(400);
+}
+
+#[tokio::test]
+async fn kinds_that_cannot_run_are_refused_in_their_own_words() {
+    let server = Server::start().await;
+    for (kind, more, words) in [
+        ("Pipeline", json!({"jobs": {}}), "graphs of steps"),
+        ("Spark", json!({"entry": {}, "codeId": "x"}), "Spark"),
+        ("Quantum", json!({}), "one of Command"),
+    ] {
+        let mut body = more;
+        body["jobType"] = json!(kind);
+        let (_, message) = server.put("jobs/other", json!({"properties": body})).await.refused(400);
+        assert!(message.contains(words), "{kind}: {message}");
+    }
+    server.get("jobs/other").await.refused(404);
+}
+
+#[tokio::test]
 async fn why_tells_the_whole_story() {
     let server = Server::start().await;
     server.submit("ahead").await;

@@ -2,14 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may as well stop where it stands")]
 
+mod access;
 mod agents;
 mod artifacts;
 mod assets;
 mod blobs;
 mod computes;
 mod datastores;
+mod endpoints;
+mod history;
+mod identity;
 mod jobs;
 mod meta;
+mod schedules;
+mod tls;
 mod workspaces;
 
 use api::{Client, Connection};
@@ -42,6 +48,10 @@ struct Answer {
 
 impl Server {
     async fn start() -> Server {
+        Server::start_with(settings()).await
+    }
+
+    async fn start_with(settings: Settings) -> Server {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let keys = home.path().join("keys");
@@ -51,7 +61,7 @@ impl Server {
         let (serving, in_keys) = (store.clone(), keys.clone());
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-            runtime.block_on(serve(serving, in_keys, stopped, listens));
+            runtime.block_on(serve(serving, in_keys, settings, stopped, listens));
         });
         let url = url.await.unwrap();
         let authority = std::fs::read(keys.join("authority.pem")).unwrap();
@@ -75,6 +85,19 @@ impl Server {
 
     async fn put(&self, path: &str, body: Value) -> Answer {
         ask(&self.user, Method::PUT, &under_workspace(path), Some(body)).await
+    }
+
+    async fn patch(&self, path: &str, body: Value) -> Answer {
+        ask(&self.user, Method::PATCH, &under_workspace(path), Some(body)).await
+    }
+
+    /// A request with one more header.
+    async fn ask_with(&self, method: Method, path: &str, header: (&str, &str), body: Option<Value>) -> Answer {
+        let mut request = self.user.request(method, &under_workspace(path)).header(header.0, header.1);
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        send(request).await
     }
 
     async fn post(&self, path: &str, body: Value) -> Answer {
@@ -131,21 +154,35 @@ impl Answer {
 }
 
 /// Serves until `stop` turns true or is dropped; tells the address once there is one.
-async fn serve(store: Store, keys: PathBuf, stop: watch::Receiver<bool>, listens: oneshot::Sender<String>) {
+async fn serve(
+    store: Store,
+    keys: PathBuf,
+    settings: Settings,
+    stop: watch::Receiver<bool>,
+    listens: oneshot::Sender<String>,
+) {
     let certificates = Certificates::Own { keys: keys.clone() };
     let listening = server::listen("127.0.0.1:0".parse().unwrap(), false, None, &certificates).await.unwrap();
     listens.send(listening.url.clone()).unwrap();
-    let settings = Settings {
+    server::serve(listening, store, settings, &keys, stop).await.unwrap();
+}
+
+fn settings() -> Settings {
+    Settings {
         version: "0.0.0".into(),
         subscription: "s".into(),
         resource_group: "g".into(),
         workspace: "default".into(),
+        public_url: None,
+        bundle: None,
         instance_types: Vec::new(),
         isolation_required: false,
         max_retries: 1,
+        storage_quota: 0,
+        idle: std::time::Duration::from_secs(60),
+        rate_limit: 0,
         clock: server::clock::now,
-    };
-    server::serve(listening, store, settings, &keys, stop).await.unwrap();
+    }
 }
 
 async fn ask(client: &Client, method: Method, path: &str, body: Option<Value>) -> Answer {
@@ -172,7 +209,7 @@ fn without_token(request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
 
 /// Paths without a leading `/` stand under the default workspace.
 fn under_workspace(path: &str) -> String {
-    if path.starts_with('/') || path.contains("://") { path.to_owned() } else { format!("{WS}/{path}") }
+    if path.starts_with('/') || path.starts_with("https://") { path.to_owned() } else { format!("{WS}/{path}") }
 }
 
 fn job_body() -> Value {

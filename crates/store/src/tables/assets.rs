@@ -118,8 +118,16 @@ impl Tx<'_> {
 
     /// The number after the highest whole-number version.
     pub fn next_version(&mut self, workspace: &str, kind: &str, name: &str) -> Result<i64, Error> {
-        let versions = self.versions(workspace, kind, name, None)?;
-        Ok(versions.iter().filter_map(|row| row.key.version.parse::<i64>().ok()).max().unwrap_or(0) + 1)
+        let versions = self.version_names(workspace, kind, name, i64::MAX)?;
+        Ok(versions.iter().filter_map(|version| version.parse::<i64>().ok()).max().unwrap_or(0).saturating_add(1))
+    }
+
+    /// The versions of one name, newest first.
+    pub fn version_names(&mut self, workspace: &str, kind: &str, name: &str, limit: i64) -> Result<Vec<String>, Error> {
+        let sql =
+            "select version from assets where workspace = ?1 and kind = ?2 and name = ?3 order by seq desc limit ?4";
+        let rows = self.fetch(sql, &[workspace.into(), kind.into(), name.into(), limit.into()])?;
+        rows.into_iter().map(|mut row| row.text(0)).collect()
     }
 
     pub fn asset_names(&mut self, workspace: &str, kind: &str) -> Result<Vec<String>, Error> {

@@ -13,6 +13,7 @@ pub struct WorkspaceRow {
     pub resource_group: String,
     pub body: String,
     pub created_at: Timestamp,
+    pub changed_at: Timestamp,
 }
 
 #[derive(Debug, Clone)]
@@ -35,19 +36,20 @@ pub struct ComputeRow {
 
 impl Tx<'_> {
     pub fn workspace(&mut self, name: &str) -> Result<Option<WorkspaceRow>, Error> {
-        let sql = "select name, id, subscription, resource_group, body, created_at from workspaces where lower(name) = lower(?1)";
+        let sql = "select name, id, subscription, resource_group, body, created_at, changed_at from workspaces where lower(name) = lower(?1)";
         self.fetch_one(sql, &[name.into()])?.map(workspace_of).transpose()
     }
 
     pub fn workspaces(&mut self) -> Result<Vec<WorkspaceRow>, Error> {
-        let sql = "select name, id, subscription, resource_group, body, created_at from workspaces order by name";
+        let sql =
+            "select name, id, subscription, resource_group, body, created_at, changed_at from workspaces order by name";
         self.fetch(sql, &[])?.into_iter().map(workspace_of).collect()
     }
 
     pub fn put_workspace(&mut self, row: &WorkspaceRow) -> Result<(), Error> {
         self.exec(
-            "insert into workspaces (name, id, subscription, resource_group, body, created_at) \
-             values (?1, ?2, ?3, ?4, ?5, ?6) on conflict (name) do update set body = ?5",
+            "insert into workspaces (name, id, subscription, resource_group, body, created_at, changed_at) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7) on conflict (name) do update set body = ?5, changed_at = ?7",
             &[
                 row.name.as_str().into(),
                 row.id.as_str().into(),
@@ -55,6 +57,7 @@ impl Tx<'_> {
                 row.resource_group.as_str().into(),
                 row.body.as_str().into(),
                 row.created_at.into(),
+                row.changed_at.into(),
             ],
         )?;
         Ok(())
@@ -67,7 +70,7 @@ impl Tx<'_> {
             return Err(Error::Conflict);
         }
         self.exec("delete from events where job_seq in (select seq from jobs where workspace = ?1)", &[name.into()])?;
-        for table in ["jobs", "assets", "datastores", "computes", "blob_metadata"] {
+        for table in ["jobs", "assets", "datastores", "computes", "records", "operations", "roles", "blob_metadata"] {
             self.exec(&format!("delete from {table} where workspace = ?1"), &[name.into()])?;
         }
         self.exec("delete from workspaces where name = ?1", &[name.into()])?;
@@ -145,20 +148,44 @@ impl Tx<'_> {
         self.fetch(sql, &[workspace.into()])?.into_iter().map(compute_of).collect()
     }
 
-    pub fn put_compute(&mut self, workspace: &str, row: &ComputeRow) -> Result<(), Error> {
+    /// Writes a compute target. `secret` replaces the kept credentials when given; otherwise they stay.
+    pub fn put_compute(
+        &mut self,
+        workspace: &str,
+        row: &ComputeRow,
+        secret: Option<&BTreeMap<String, String>>,
+    ) -> Result<(), Error> {
+        let sealed = match secret {
+            Some(secret) => {
+                let text = super::jobs::json(secret)?;
+                Some(self.keyring.seal(&format!("{workspace}/computes/{}", row.name), text.as_bytes())?)
+            }
+            None => None,
+        };
         self.exec(
-            "insert into computes (workspace, name, body, created_at, changed_at) values (?1, ?2, ?3, ?4, ?5) \
-             on conflict (workspace, name) do update set body = ?3, changed_at = ?5",
+            "insert into computes (workspace, name, body, secret, created_at, changed_at) values (?1, ?2, ?3, ?4, ?5, ?6) \
+             on conflict (workspace, name) do update set body = ?3, secret = coalesce(?4, secret), changed_at = ?6",
             &[
                 workspace.into(),
                 row.name.as_str().into(),
                 row.body.as_str().into(),
+                sealed.map_or(crate::Value::Null, crate::Value::Blob),
                 row.created_at.into(),
                 row.changed_at.into(),
             ],
         )?;
         self.ring(crate::Bell::Queue);
         Ok(())
+    }
+
+    /// The credentials of an attached machine, opened. For those who may: the driver that reaches it.
+    pub fn compute_secret(&mut self, workspace: &str, name: &str) -> Result<BTreeMap<String, String>, Error> {
+        let sql = "select secret from computes where workspace = ?1 and name = ?2 and secret is not null";
+        let Some(mut row) = self.fetch_one(sql, &[workspace.into(), name.into()])? else {
+            return Ok(BTreeMap::new());
+        };
+        let open = self.keyring.open(&format!("{workspace}/computes/{name}"), &row.blob(0)?)?;
+        serde_json::from_slice(&open).map_err(|error| Error::Decode(error.to_string()))
     }
 
     pub fn delete_compute(&mut self, workspace: &str, name: &str) -> Result<bool, Error> {
@@ -203,6 +230,7 @@ fn workspace_of(mut row: Row) -> Result<WorkspaceRow, Error> {
         resource_group: row.text(3)?,
         body: row.text(4)?,
         created_at: Timestamp(row.int(5)?),
+        changed_at: Timestamp(row.int(6)?),
     })
 }
 

@@ -9,11 +9,11 @@ use crate::{
     outside,
     post::Post,
     spec_file,
-    spec_file::{Base, Noun, SpecFile},
+    spec_file::{Base, SpecFile},
 };
 use domain::{
     JobName, names,
-    spec::{CommandJob, check::Spec, yaml::to_yaml},
+    spec::{CommandJob, Mistake, cannot_run, check::Spec, shape::Noun, yaml::to_yaml},
 };
 use serde_json::{Value, json};
 use std::{fs, path::Path, process::ExitCode};
@@ -34,7 +34,7 @@ impl Described {
 }
 
 pub(super) async fn create(context: &Context, args: &Create) -> Done<ExitCode> {
-    let (described, base) = read(&args.file, &args.set)?;
+    let (described, base) = read(&args.file, &args.set, args.dry_run)?;
     let given = args.name.clone().or(described.name());
     let name = job_name(given.as_deref())?;
     if let Described::Command(job) = &described {
@@ -42,9 +42,6 @@ pub(super) async fn create(context: &Context, args: &Create) -> Done<ExitCode> {
     }
     if args.web {
         context.output.note("notice: there is no web page to open yet; `peregrine job stream` shows the log");
-    }
-    if let (Described::Other(spec), false) = (&described, args.dry_run) {
-        refuse(spec)?;
     }
     let post = Post::open(context, args.dry_run).await?;
     let submitted = submit(&post, described, &base, &name, given.is_some()).await;
@@ -67,14 +64,19 @@ pub(super) async fn create(context: &Context, args: &Create) -> Done<ExitCode> {
 }
 
 pub(super) fn validate(context: &Context, args: &ValidateArgs) -> Done {
-    let (described, base) = read(&args.file, &args.set)?;
-    if let Some(name) = described.name() {
-        parse_name(&name)?;
-    }
-    if let (Described::Command(job), false) = (&described, args.spec_only) {
-        resolve::check_files(job, &base)?;
+    let SpecFile { spec, base } = spec_file::read(Noun::Job, &args.file, &args.set)?;
+    if let Spec::Job(job) = &spec {
+        if let Some(name) = &job.name {
+            parse_name(name)?;
+        }
+        if !args.spec_only {
+            resolve::check_files(job, &base)?;
+        }
     }
     context.output.note(&format!("`{}` is a valid job file", args.file.display()));
+    if let Some(mistake) = cannot_run(&spec) {
+        context.output.note(&format!("notice: {}", mistake.message));
+    }
     Ok(())
 }
 
@@ -115,20 +117,17 @@ async fn submit(post: &Post<'_>, described: Described, base: &Base, name: &JobNa
     post.put(&path, &json!({"properties": properties})).await
 }
 
-/// A job that cannot run is refused before anything of it is sent.
-fn refuse(spec: &Value) -> Done {
-    let kind = api::arm::text(spec, "type").unwrap_or_default();
-    Err(Failure::input(format!("`{kind}` jobs cannot run yet; command jobs can"))
-        .hint("see what would be sent with `--dry-run`"))
-}
-
-fn read(file: &Path, sets: &[String]) -> Done<(Described, Base)> {
-    let (spec, base) = spec_file::tree(Noun::Job, file, sets)?;
-    if spec.get("type").is_some_and(|kind| kind != "command") {
-        return Ok((Described::Other(spec), base));
+/// A job that cannot run is refused before anything of it is sent, unless nothing is to be sent anyway.
+fn read(file: &Path, sets: &[String], dry: bool) -> Done<(Described, Base)> {
+    let SpecFile { spec, base } = spec_file::read(Noun::Job, file, sets)?;
+    if let Some(mistake) = cannot_run(&spec).filter(|_| !dry) {
+        let mistake = Mistake { file: file.display().to_string(), ..mistake };
+        return Err(spec_file::refuse("the file is valid, and its job cannot run yet", &[mistake])
+            .hint("see what would be sent with `--dry-run`"));
     }
-    match spec_file::read(domain::spec::shape::Noun::Job, file, sets)? {
-        SpecFile { spec: Spec::Job(job), base } => Ok((Described::Command(job), base)),
+    match spec {
+        Spec::Job(job) => Ok((Described::Command(job), base)),
+        Spec::Tree(_, tree) => Ok((Described::Other(tree), base)),
         _ => Err(Failure::input(format!("`{}` is not a job file", file.display()))),
     }
 }
@@ -147,4 +146,21 @@ fn working_folder() -> Option<String> {
 
 fn save(path: &Path, job: &Value) -> Done {
     fs::write(path, to_yaml(job)).map_err(|error| Failure::file(format!("cannot write `{}`", path.display()), &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_valid_job_that_cannot_run_is_refused_before_anything_is_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pipeline.yml");
+        fs::write(&file, "type: pipeline\njobs: {a: {command: x, environment: 'azureml:e:1'}}\n").unwrap();
+        let shown = read(&file, &[]).unwrap_err().to_string();
+        assert!(shown.contains("`type: pipeline` jobs cannot run yet; command jobs can"), "{shown}");
+        fs::write(&file, "type: pipeline\njobs: {a: {comand: x}}\n").unwrap();
+        let shown = read(&file, &[]).unwrap_err().to_string();
+        assert!(shown.contains("did you mean `command`?") && !shown.contains("cannot run yet"), "{shown}");
+    }
 }

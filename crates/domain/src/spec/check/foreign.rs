@@ -3,14 +3,14 @@
 use crate::spec::{
     Mistake,
     shape::Noun,
-    yaml::{Node, Raw, clip},
+    yaml::{Node, Raw},
 };
 
 /// The mistake of giving this file to this noun, if it plainly belongs elsewhere.
 pub(super) fn refused(noun: Noun, root: &Node) -> Option<Mistake> {
     let schema = root.get("$schema").and_then(schema_name);
     if noun == Noun::Job
-        && let Some(mistake) = other_job(root, schema.as_deref())
+        && let Some(mistake) = untyped_job(root, schema.as_deref())
     {
         return Some(mistake);
     }
@@ -26,42 +26,41 @@ pub(super) fn refused(noun: Noun, root: &Node) -> Option<Mistake> {
     Some(at(root, "$schema", message, &fix))
 }
 
-/// A job of a kind that is known and cannot run.
-fn other_job(root: &Node, schema: Option<&str>) -> Option<Mistake> {
-    let kind = root.get("type").and_then(Node::scalar_text).map(str::to_lowercase);
-    if let Some(kind) = kind.as_deref().filter(|kind| OTHER_JOBS.contains(kind)) {
-        return Some(at(root, "type", cannot_run(&format!("`type: {}` jobs", clip(kind))), FIX));
-    }
-    if kind.is_some() {
+/// A job that is plainly no command job and does not say so: without `type`, it would be taken for one.
+fn untyped_job(root: &Node, schema: Option<&str>) -> Option<Mistake> {
+    if root.get("type").is_some_and(|node| node.value != Raw::Null) {
         return None;
     }
-    if let Some(kind) =
-        schema.and_then(|name| OTHER_JOBS.iter().find(|kind| name.starts_with(*kind) && name.contains("job")))
-    {
-        return Some(at(root, "$schema", cannot_run(&format!("{kind} jobs")), FIX));
+    let fix = |kind: &str| format!("add `type: {kind}`");
+    let by_schema = |name: &str| JOBS.into_iter().find(|kind| name.starts_with(kind) && name.contains("job"));
+    if let Some(kind) = schema.and_then(by_schema) {
+        let message = format!("the schema says that this is a {kind} job, and `type` is missing");
+        return Some(at(root, "$schema", message, &fix(kind)));
     }
-    let (key, kind) = [("jobs", "pipeline"), ("search_space", "sweep"), ("mini_batch_size", "parallel")]
-        .into_iter()
-        .find(|(key, _)| root.get(key).is_some())?;
-    Some(at(root, key, cannot_run(&format!("`{key}` makes this a {kind} job, and {kind} jobs")), FIX))
+    let (key, kind) =
+        [("jobs", "pipeline"), ("search_space", "sweep")].into_iter().find(|(key, _)| root.get(key).is_some())?;
+    let message = format!("`{key}` makes this a {kind} job, and `type` is missing");
+    Some(at(root, key, message, &fix(kind)))
 }
 
-const FIX: &str = "write each command as a job of `type: command`";
-
-/// Kinds of jobs that files in the field have.
-const OTHER_JOBS: &[&str] =
-    &["pipeline", "sweep", "parallel", "spark", "automl", "import", "finetuning", "distillation", "base"];
+/// Kinds of jobs whose schema files say so.
+const JOBS: [&str; 4] = ["pipeline", "sweep", "spark", "automl"];
 
 /// How the names of schema files begin, in lowercase, and what the file is for. Longer beginnings come first.
 const SCHEMAS: &[(&str, &str)] = &[
     ("commandjob", "job"),
+    ("sweepjob", "job"),
+    ("pipelinejob", "job"),
+    ("sparkjob", "job"),
+    ("automl", "job"),
+    ("pipelinecomponentbatchdeployment", "batch-deployment"),
     ("commandcomponent", "component"),
     ("pipelinecomponent", "component"),
     ("sparkcomponent", "component"),
     ("parallelcomponent", "component"),
     ("environment", "environment"),
-    ("data.", "data"),
     ("dataimport", "data import"),
+    ("data.", "data"),
     ("model.", "model"),
     ("azureblob", "datastore"),
     ("azurefile", "datastore"),
@@ -74,17 +73,14 @@ const SCHEMAS: &[(&str, &str)] = &[
     ("workspace", "workspace"),
     ("registry", "registry"),
     ("schedule", "schedule"),
-    ("managedonline", "online endpoint"),
-    ("kubernetesonline", "online endpoint"),
-    ("batchendpoint", "batch endpoint"),
-    ("batchdeployment", "batch deployment"),
-    ("modelbatchdeployment", "batch deployment"),
-    ("pipelinecomponentbatchdeployment", "batch deployment"),
+    ("managedonlineendpoint", "online-endpoint"),
+    ("kubernetesonlineendpoint", "online-endpoint"),
+    ("managedonlinedeployment", "online-deployment"),
+    ("kubernetesonlinedeployment", "online-deployment"),
+    ("batchendpoint", "batch-endpoint"),
+    ("batchdeployment", "batch-deployment"),
+    ("modelbatchdeployment", "batch-deployment"),
 ];
-
-fn cannot_run(what: &str) -> String {
-    format!("{what} cannot run yet; command jobs can")
-}
 
 /// The last part of the schema's address, in lowercase.
 fn schema_name(node: &Node) -> Option<String> {

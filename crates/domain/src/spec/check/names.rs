@@ -83,7 +83,7 @@ impl Found {
 }
 
 /// Whether this is what a template leaves to be filled in: `<your name here>`.
-pub(super) fn is_placeholder(text: &str) -> bool {
+pub(crate) fn is_placeholder(text: &str) -> bool {
     let text = text.trim();
     text.starts_with('<') && text.ends_with('>') || text.contains("{{") && text.contains("}}")
 }

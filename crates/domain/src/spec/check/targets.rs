@@ -112,7 +112,45 @@ pub fn workspace(workspace: &Workspace) -> Vec<Mistake> {
         found.name("name", name, WorkspaceName::parse);
     }
     found.labels("tags", &workspace.tags);
+    for key in ["storage_account", "container_registry", "key_vault", "application_insights", "workspace_hub"] {
+        if let Some(id) = text(&workspace.settings, key).filter(|id| !is_resource_id(id)) {
+            let fix = "write `/subscriptions/<id>/resourceGroups/<group>/providers/<provider>/<type>/<name>`";
+            found.say(key, format!("`{}` is no resource id", clip(id)), fix);
+        }
+    }
+    let customer_key = workspace.settings.get("customer_managed_key");
+    if let Some(uri) = customer_key.and_then(|key| key["key_uri"].as_str()).filter(|uri| !is_url(uri)) {
+        let message = format!("`{}` is no URL", clip(uri));
+        found.say("customer_managed_key.key_uri", message, "write the key's address, `https://...`");
+    }
     found.0
+}
+
+/// An Azure resource id with a real subscription: `/subscriptions/<guid>/resourceGroups/g/providers/p/type/name`.
+fn is_resource_id(id: &str) -> bool {
+    let parts: Vec<&str> = id.split('/').collect();
+    let guid = |text: &str| {
+        text.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit())
+    };
+    match parts.as_slice() {
+        ["", subscriptions, subscription, groups, _, providers, _, kind, name, ..] => {
+            subscriptions.eq_ignore_ascii_case("subscriptions")
+                && guid(subscription)
+                && groups.eq_ignore_ascii_case("resourcegroups")
+                && providers.eq_ignore_ascii_case("providers")
+                && kind.bytes().all(|b| b.is_ascii_alphabetic())
+                && !name.is_empty()
+        }
+        _ => false,
+    }
+}
+
+fn is_url(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else { return false };
+    let host = rest.split(['/', '?', '#', ':']).next().unwrap_or(rest);
+    ["http", "https"].contains(&scheme.to_ascii_lowercase().as_str())
+        && host.contains('.')
+        && host.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.')
 }
 
 fn text<'s>(settings: &'s Settings, key: &str) -> Option<&'s str> {

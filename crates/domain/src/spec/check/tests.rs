@@ -1,5 +1,7 @@
 //! Mistakes in files: each told at its place, all at once.
 
+mod trees;
+
 use super::*;
 use crate::spec::{DataInput, EnvironmentRef, Input};
 
@@ -154,20 +156,20 @@ fn other_kinds_of_files_are_one_clear_mistake() {
     for (noun, text, expected) in [
         (
             Noun::Job,
-            "type: pipeline\njobs: {}\n",
-            "f.yml:1:7: `type`: `type: pipeline` jobs cannot run yet; command jobs can",
-        ),
-        (
-            Noun::Job,
             "$schema: https://x/latest/sweepJob.schema.json\ntrial: {}\n",
-            "`$schema`: sweep jobs cannot run yet; command jobs can",
+            "`$schema`: the schema says that this is a sweep job, and `type` is missing (add `type: sweep`)",
         ),
         (
             Noun::Job,
             "jobs: {a: 1}\nfoo: 1\n",
-            "f.yml:1:1: `jobs`: `jobs` makes this a pipeline job, and pipeline jobs cannot run yet; command jobs can",
+            "f.yml:1:1: `jobs`: `jobs` makes this a pipeline job, and `type` is missing (add `type: pipeline`)",
         ),
-        (Noun::Job, "$schema: https://x/autoMLImageClassificationJob.schema.json\n", "automl jobs cannot run yet"),
+        (Noun::Job, "$schema: https://x/autoMLJob.schema.json\ntask: x\n", "add `type: automl`"),
+        (
+            Noun::OnlineEndpoint,
+            "$schema: https://x/managedOnlineDeployment.schema.json\nname: abc\n",
+            "use `peregrine online-deployment create -f`",
+        ),
         (
             Noun::Job,
             "$schema: https://x/commandComponent.schema.json\ntype: command\ncommand: x\n",
@@ -179,9 +181,7 @@ fn other_kinds_of_files_are_one_clear_mistake() {
         let got = said(noun, text, &[]);
         assert!(got.contains(expected) && got.lines().count() == 1, "{text} gave {got}");
     }
-    assert!(
-        said(Noun::Job, "type: comand\n", &[]).contains("`comand` is not one of `command` (did you mean `command`?)")
-    );
+    assert!(said(Noun::Job, "type: comand\n", &[]).contains("`comand` is not one of `command`, `sweep`"));
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The keys of environments, data and models.
 
-use super::{Key, Kind, Object, key};
+use super::{
+    Key, Kind, Object, PLAIN, key,
+    parts::{CONTEXT, DESCRIPTION, ID, LATEST, SCHEMA},
+};
 
-const SCHEMA: Key = key("$schema", Kind::Text, "The address of a schema for editors; ignored.");
 const NAME: Key = key("name", Kind::Text, "The asset's name; may be given on the command line instead.");
 const VERSION: Key = key("version", Kind::Label, "Chosen by you, or counted up when absent.");
-const DESCRIPTION: Key = key("description", Kind::Label, "Free text.");
 const TAGS: Key = key("tags", Kind::Labels, "Words to find it by; can be changed later.");
 const PROPERTIES: Key = key("properties", Kind::Labels, "Settings kept with it; cannot be changed later.");
 const STORE: Key = key("datastore", Kind::Text, "Where a local path is uploaded to.").or("workspaceblobstore");
@@ -18,18 +19,59 @@ const INFERENCE: Key =
     key("inference_config", Kind::Object(&INFERENCE_CONFIG), "How a server in this environment is called.");
 const OS: Key = key("os_type", Kind::Words(&["linux", "windows"]), "The operating system.").or("linux");
 
+/// Where a build folder is uploaded to, and when the asset goes; both mean nothing here.
+const UPLOAD: Key = key("datastore", Kind::Shown, "Kept for Azure; unused here.");
+const DELETE: Key = key("auto_delete_setting", Kind::Shown, "Kept for Azure; unused here.");
+const OWNER: Key = key("intellectual_property", Kind::Shown, "Filled in by the server.");
+
 pub(super) static ENVIRONMENT: Object = Object {
     name: "environment",
     doc: "The software a job or deployment needs: an image, a conda file, both, or a Dockerfile.",
-    keys: &[SCHEMA, NAME, VERSION, DESCRIPTION, TAGS, PROPERTIES, IMAGE, CONDA, BUILD, INFERENCE, OS],
-    variants: &[],
+    keys: &[
+        SCHEMA,
+        NAME,
+        VERSION,
+        DESCRIPTION,
+        TAGS,
+        PROPERTIES,
+        IMAGE,
+        CONDA,
+        BUILD,
+        INFERENCE,
+        OS,
+        UPLOAD,
+        DELETE,
+        ID,
+        CONTEXT,
+        LATEST,
+        OWNER,
+    ],
+    ..PLAIN
 };
 
 pub(super) static INLINE_ENVIRONMENT: Object = Object {
     name: "environment, inline",
     doc: "An environment defined where it is used; `name` and `version` are accepted and not needed.",
-    keys: &[NAME, VERSION, DESCRIPTION, TAGS, PROPERTIES, IMAGE, CONDA, BUILD, INFERENCE, OS],
-    variants: &[],
+    keys: &[
+        SCHEMA,
+        NAME,
+        VERSION,
+        DESCRIPTION,
+        TAGS,
+        PROPERTIES,
+        IMAGE,
+        CONDA,
+        BUILD,
+        INFERENCE,
+        OS,
+        UPLOAD,
+        DELETE,
+        ID,
+        CONTEXT,
+        LATEST,
+        OWNER,
+    ],
+    ..PLAIN
 };
 
 static BUILD_CONTEXT: Object = Object {
@@ -39,7 +81,7 @@ static BUILD_CONTEXT: Object = Object {
         key("path", Kind::Text, "The folder.").required(),
         key("dockerfile_path", Kind::Text, "The Dockerfile in it.").or("Dockerfile"),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
 static INFERENCE_CONFIG: Object = Object {
@@ -50,7 +92,7 @@ static INFERENCE_CONFIG: Object = Object {
         key("readiness_route", Kind::Object(&ROUTE), "Answers when it can take requests."),
         key("scoring_route", Kind::Object(&ROUTE), "Takes requests."),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
 static ROUTE: Object = Object {
@@ -60,7 +102,7 @@ static ROUTE: Object = Object {
         key("path", Kind::Text, "The path of the URL.").required(),
         key("port", Kind::Int { min: 1, max: 65535 }, "The port.").required(),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
 pub(super) static DATA: Object = Object {
@@ -77,8 +119,11 @@ pub(super) static DATA: Object = Object {
         key("path", Kind::Text, "A local path, which is uploaded, or a URI.").required(),
         STORE,
         key("auto_delete_setting", Kind::Object(&AUTO_DELETE), "Kept for Azure; unused here."),
+        ID,
+        CONTEXT,
+        LATEST,
     ],
-    variants: &[],
+    ..PLAIN
 };
 
 static AUTO_DELETE: Object = Object {
@@ -88,8 +133,10 @@ static AUTO_DELETE: Object = Object {
         key("condition", Kind::Words(&["created_greater_than", "last_accessed_greater_than"]), "What is measured."),
         key("value", Kind::Label, "A number and a unit, such as `30d`."),
     ],
-    variants: &[],
+    ..PLAIN
 };
+
+const MODELS: &[&str] = &["custom_model", "mlflow_model", "triton_model"];
 
 pub(super) static MODEL: Object = Object {
     name: "model",
@@ -101,13 +148,43 @@ pub(super) static MODEL: Object = Object {
         DESCRIPTION,
         TAGS,
         PROPERTIES,
-        key("type", Kind::Words(&["custom_model", "mlflow_model", "triton_model"]), "How the files are laid out.")
-            .or("custom_model"),
+        key("type", Kind::Words(MODELS), "How the files are laid out.").or("custom_model"),
         key("path", Kind::Text, "A local path, `azureml://jobs/...`, `runs:/...`, or another URI.").required(),
         key("stage", Kind::Label, "Where the model is in its life, such as `Production`."),
         key("flavors", Kind::Map, "Frameworks that can load it, each with its settings."),
         STORE,
         key("job_name", Kind::Text, "The job that made it."),
+        key("system_metadata", Kind::Shown, "Kept for Azure; unused here."),
+        key("default_deployment_template", Kind::Shown, "Kept for Azure; unused here."),
+        key("allowed_deployment_templates", Kind::Shown, "Kept for Azure; unused here."),
+        key("utc_time_created", Kind::Shown, "Filled in by the server."),
+        ID,
+        CONTEXT,
+        LATEST,
+        OWNER,
     ],
-    variants: &[],
+    ..PLAIN
+};
+
+/// A model where a deployment names it. Files in the field write it without a path too.
+pub(super) static INLINE_MODEL: Object = Object {
+    name: "model, inline",
+    doc: "A model registered together with its deployment.",
+    keys: &[
+        SCHEMA,
+        NAME,
+        VERSION,
+        DESCRIPTION,
+        TAGS,
+        PROPERTIES,
+        key("type", Kind::Words(MODELS), "How the files are laid out.").or("custom_model"),
+        key("path", Kind::Text, "A local path, `azureml://jobs/...`, `runs:/...`, or another URI."),
+        key("stage", Kind::Label, "Where the model is in its life, such as `Production`."),
+        key("flavors", Kind::Map, "Frameworks that can load it, each with its settings."),
+        STORE,
+        ID,
+        CONTEXT,
+        LATEST,
+    ],
+    ..PLAIN
 };

@@ -3,22 +3,28 @@
 //! The result is the file's value with everything right in it and everything wrong left out, so that the
 //! checks that follow see as much of the file as can be read, and all mistakes come out at once.
 
-use super::{Key, Kind, Noun, Object, nearest, suggest::folded};
+mod scalars;
+mod values;
+
+use super::{Key, Kind, Noun, Object, Unknown, Variant, nearest, suggest::is_slip};
 use crate::spec::{
     Mistake,
     yaml::{self, Node, Raw, clip},
 };
+use scalars::{boolean, is_binding, number};
 use serde_json::{Map, Value};
 
 /// Compares a file's tree with its noun's table. Mistakes carry no file name.
 pub(crate) fn compare(noun: Noun, root: &Node) -> (Value, Vec<Mistake>) {
-    let mut compare = Compare { mistakes: Vec::new() };
+    let mut compare = Compare { mistakes: Vec::new(), bindings: false };
     let (map, _) = compare.object(root, noun.object(), "");
     (Value::Object(map), compare.mistakes)
 }
 
 struct Compare {
     mistakes: Vec<Mistake>,
+    /// Inside a step, where any value may be bound to one of the pipeline's.
+    bindings: bool,
 }
 
 impl Compare {
@@ -32,12 +38,18 @@ impl Compare {
                 return (Map::new(), false);
             }
         };
-        let word = node.get("type").and_then(Node::scalar_text).map(str::to_lowercase);
+        let marked =
+            || object.marks.iter().find(|(key, _)| node.get(key).is_some()).map(|(_, word)| (*word).to_owned());
+        let word = node.get("type").and_then(Node::scalar_text).map(str::to_lowercase).or_else(marked);
         let mut map = Map::new();
         for (key, value) in entries {
             let path = join(path, &key.text);
             match object.keys_for(word.as_deref()).find(|known| known.name == key.text) {
+                None if is_kept(&key.text, object, node) => {
+                    map.insert(key.text.clone(), value.to_json());
+                }
                 None => self.unknown(key, object, word.as_deref(), path),
+                Some(Key { kind: Kind::Shown, .. }) => {}
                 // A key with nothing after it is an absent key.
                 Some(_) if value.value == Raw::Null => {}
                 Some(known) => {
@@ -54,6 +66,10 @@ impl Compare {
     /// The value as its kind, or `None` after reporting why not.
     fn value(&mut self, node: &Node, kind: &'static Kind, path: &str) -> Option<Value> {
         let value = match (kind, &node.value) {
+            (_, _) if self.bindings && is_binding(node) => return Some(node.to_json()),
+            (Kind::Any | Kind::Shown, _) => Some(node.to_json()),
+            (Kind::Number, _) => number(node).map(Value::Number),
+            (Kind::Reference { to, version }, _) => return self.reference(node, to, *version, path),
             (Kind::Text, Raw::Text { text, .. }) => Some(Value::from(text.as_str())),
             (Kind::Label, _) => node.scalar_text().map(Value::from),
             (Kind::Scalar, Raw::List(_) | Raw::Map(_) | Raw::Null) => None,
@@ -65,7 +81,10 @@ impl Compare {
             (Kind::Arguments, _) => return self.arguments(node, path),
             (Kind::Map, Raw::Map(_)) => Some(node.to_json()),
             (Kind::Object(object), Raw::Map(_)) => {
+                let outside = self.bindings;
+                self.bindings |= std::ptr::eq(*object, Noun::step());
                 let (map, complete) = self.object(node, object, path);
+                self.bindings = outside;
                 return complete.then_some(Value::Object(map));
             }
             (Kind::MapOf(kind), Raw::Map(entries)) => return Some(self.map_of(entries, kind, path)),
@@ -85,87 +104,26 @@ impl Compare {
         value
     }
 
-    fn integer(&mut self, node: &Node, kind: &Kind, (min, max): (i64, i64), path: &str) -> Option<Value> {
-        let number = match &node.value {
-            Raw::Int { value, .. } => Some(*value),
-            Raw::Text { text, .. } => text.trim().parse().ok(),
-            _ => None,
-        };
-        match number {
-            Some(number) if (min..=max).contains(&number) => return Some(Value::from(number)),
-            Some(number) => {
-                let bound = if number < min { format!("at least {min}") } else { format!("at most {max}") };
-                self.say(node, path, format!("{number} is out of range: it must be {bound}"), "change the number");
-            }
-            None => self.wrong_type(node, path, &kind.in_words()),
-        }
-        None
-    }
-
-    fn word(&mut self, node: &Node, words: &'static [&'static str], path: &str) -> Option<Value> {
-        let Some(text) = node.scalar_text() else {
-            self.wrong_type(node, path, &Kind::Words(words).in_words());
-            return None;
-        };
-        if let Some(word) = words.iter().find(|word| folded(word) == folded(text)) {
-            return Some(Value::from(*word));
-        }
-        let fix = match nearest(text, words.iter().copied()) {
-            Some(word) => format!("did you mean `{word}`?"),
-            None => format!("use {}", Kind::Words(words).in_words()),
-        };
-        self.say(node, path, format!("`{}` is not one of {}", clip(text), Kind::Words(words).in_words()), &fix);
-        None
-    }
-
-    fn labels(&mut self, node: &Node, path: &str) -> Value {
-        let Raw::Map(entries) = &node.value else { return Value::Null };
-        let mut map = Map::new();
-        for (key, value) in entries {
-            match (&value.value, value.scalar_text()) {
-                (_, Some(text)) => {
-                    map.insert(key.text.clone(), Value::from(text));
-                }
-                (Raw::Null, None) => {
-                    map.insert(key.text.clone(), Value::from(""));
-                }
-                _ => self.wrong_type(value, &join(path, &key.text), "text"),
-            }
-        }
-        Value::Object(map)
-    }
-
-    fn arguments(&mut self, node: &Node, path: &str) -> Option<Value> {
-        match &node.value {
-            Raw::Text { text, .. } => match shell_words(text) {
-                Some(words) => return Some(words.into()),
-                None => self.say(node, path, "a quote is opened and never closed".to_owned(), "close the quote"),
-            },
-            Raw::List(items) => {
-                let each = items.iter().enumerate();
-                return Some(
-                    each.filter_map(|(i, item)| self.value(item, &Kind::Label, &format!("{path}[{i}]"))).collect(),
-                );
-            }
-            _ => self.wrong_type(node, path, &Kind::Arguments.in_words()),
-        }
-        None
-    }
-
     /// A wrong entry leaves its name behind, so that references to it are not mistakes of their own.
     fn map_of(&mut self, entries: &[(yaml::Key, Node)], kind: &'static Kind, path: &str) -> Value {
         let mut map = Map::new();
         for (key, value) in entries {
             let path = join(path, &key.text);
             let found = match (kind, &value.value) {
-                (Kind::Object(object), Raw::Null) if object.keys.iter().all(|k| !k.required) => None,
+                (_, Raw::Null) if may_be_empty(kind) => None,
                 (_, Raw::Null) => {
                     self.say(value, &path, "it has no value".to_owned(), "give it one, or remove it");
                     None
                 }
                 _ => self.value(value, kind, &path),
             };
-            let stand_in = || if matches!(kind, Kind::Object(_)) { Value::Object(Map::new()) } else { Value::from("") };
+            let stand_in = || {
+                if matches!(kind, Kind::Object(_)) || may_be_empty(kind) {
+                    Value::Object(Map::new())
+                } else {
+                    Value::from("")
+                }
+            };
             map.insert(key.text.clone(), found.unwrap_or_else(stand_in));
         }
         Value::Object(map)
@@ -180,14 +138,14 @@ impl Compare {
         path: &str,
         map: &Map<String, Value>,
     ) -> bool {
-        let variant = object.variants.iter().find(|v| Some(v.word) == word);
+        let variant = object.variant(word);
         let wanted = object.keys.iter().chain(variant.into_iter().flat_map(|v| v.keys)).filter(|key| key.required);
         let mut complete = true;
         for key in wanted.filter(|key| !map.contains_key(key.name)) {
             complete = false;
             if node.get(key.name).is_none_or(|value| value.value == Raw::Null) {
                 let message = match variant {
-                    Some(v) if v.keys.iter().any(|k| k.name == key.name) => {
+                    Some(v) if word.is_some() && v.keys.iter().any(|k| k.name == key.name) => {
                         format!("`type: {}` needs `{}`", v.word, key.name)
                     }
                     _ => format!("`{}` is required", key.name),
@@ -205,8 +163,10 @@ impl Compare {
 
     fn unknown(&mut self, key: &yaml::Key, object: &'static Object, word: Option<&str>, path: String) {
         let shown = clip(&key.text);
-        let known = || object.keys_for(word);
-        let elsewhere = object.variants.iter().find(|v| v.keys.iter().any(|k| k.name == key.text));
+        let known = || object.keys_for(word).filter(|k| !matches!(k.kind, Kind::Shown));
+        let has = |v: &&Variant| !v.word.is_empty() && v.keys.iter().any(|k| k.name == key.text);
+        let elsewhere = object.variants.iter().find(has);
+        let word = word.or(object.otherwise).filter(|word| !word.is_empty());
         let under =
             known().find(|k| matches!(k.kind, Kind::Object(child) if child.keys.iter().any(|c| c.name == key.text)));
         let (message, fix) = if let (Some(variant), Some(word)) = (elsewhere, word) {
@@ -244,22 +204,37 @@ pub(crate) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
+/// Whether a name with nothing after it stands for the defaults.
+pub(super) fn may_be_empty(kind: &Kind) -> bool {
+    match kind {
+        Kind::Object(object) => object.keys.iter().all(|key| !key.required),
+        // Text binds an output; where a value is expected, nothing is no value.
+        Kind::Either([Kind::Text, rest @ ..]) => rest.iter().any(may_be_empty),
+        _ => false,
+    }
+}
+
+/// Whether a key that the table does not have is kept.
+fn is_kept(key: &str, object: &Object, node: &Node) -> bool {
+    match object.unknown {
+        Unknown::Refused => false,
+        Unknown::Kept => true,
+        Unknown::KeptBeside(others) => {
+            let beside = others.is_empty() || others.iter().any(|other| node.get(other).is_some());
+            beside && !is_slip(key, object.all_keys().map(|k| k.name))
+        }
+    }
+}
+
 /// Whether the value has the kind's form: scalar, map or list.
 fn fits(kind: &Kind, node: &Node) -> bool {
     match (kind, &node.value) {
         (Kind::Labels | Kind::Map | Kind::Object(_) | Kind::MapOf(_), Raw::Map(_)) => true,
         (Kind::List(_) | Kind::Arguments, Raw::List(_)) => true,
         (Kind::Labels | Kind::Map | Kind::Object(_) | Kind::MapOf(_) | Kind::List(_), _) => false,
+        (Kind::Any | Kind::Shown, _) => true,
+        (Kind::Either(kinds), _) => kinds.iter().any(|kind| fits(kind, node)),
         _ => node.scalar_text().is_some(),
-    }
-}
-
-fn boolean(node: &Node) -> Option<bool> {
-    match (&node.value, node.scalar_text().map(str::to_ascii_lowercase).as_deref()) {
-        (Raw::Bool { value, .. }, _) => Some(*value),
-        (_, Some("true" | "yes" | "on")) => Some(true),
-        (_, Some("false" | "no" | "off")) => Some(false),
-        _ => None,
     }
 }
 
@@ -267,23 +242,4 @@ fn boolean(node: &Node) -> Option<bool> {
 fn is_secret(path: &str) -> bool {
     let last = path.rsplit('.').next().unwrap_or(path);
     path.starts_with("credentials.") || ["password", "secret", "token", "key"].iter().any(|word| last.contains(word))
-}
-
-/// Splits at blanks outside quotes; `None` when a quote stays open.
-fn shell_words(text: &str) -> Option<Vec<String>> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    for c in text.chars() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (Some(_), c) => word.get_or_insert_default().push(c),
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, c) if c.is_whitespace() => words.extend(word.take()),
-            (None, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    quote.is_none().then_some(words)
 }

@@ -1,46 +1,79 @@
-//! The keys of a command job.
+//! The keys of jobs: those of every kind, those of a command job, and the maps that other kinds share with it.
 
-use super::{Key, Kind, Object, Variant, key};
+use super::{
+    Key, Kind, Object, PLAIN, Variant, automl, key,
+    parts::{CONTEXT, ID, SCHEMA},
+    pipeline, spark, sweep,
+};
 
 pub(super) static JOB: Object = Object {
     name: "job",
-    doc: "A command job: one command, run where and with what the file says.",
+    doc: "Work to be done: one command, or something made of commands. So far command jobs can run; the other kinds are checked and kept.",
     keys: &[
-        key("$schema", Kind::Text, "The address of a schema for editors; ignored."),
-        key("type", Kind::Words(&["command"]), "The kind of job.").or("command"),
+        SCHEMA,
+        key("type", Kind::Words(JOBS), "The kind of job.").or("command"),
         key("name", Kind::Text, "Unique in the workspace; a friendly one is made when absent."),
         key("display_name", Kind::Label, "Shown in lists; need not be unique."),
         key("experiment_name", Kind::Label, "Groups runs; the working folder's name when absent."),
         key("description", Kind::Label, "Free text; Markdown is shown as such."),
         key("tags", Kind::Labels, "Words to find the job by; can be changed later."),
         key("properties", Kind::Labels, "Settings kept with the job; those under `peregrine.` are our own."),
-        key("command", Kind::Text, "Shell text to run; may use `${{inputs.x}}` and `${{outputs.x}}`.").required(),
-        key("code", Kind::Text, "A folder that becomes the working directory, or a code asset."),
-        key("environment", ENVIRONMENT, "A registered or curated environment by name, or one defined here.").required(),
-        key("environment_variables", Kind::Labels, "Set for the command."),
-        key("distribution", Kind::Object(&DISTRIBUTION), "How the command is spread over processes and nodes."),
-        key("compute", Kind::Text, "The compute target: `azureml:name`, or `local`.").or("local"),
-        key("resources", Kind::Object(&RESOURCES), "What each node of the job gets."),
-        key("limits", Kind::Object(&LIMITS), "When to stop the job."),
-        key("inputs", Kind::MapOf(&INPUT_VALUE), "Values and data by name, for `${{inputs.name}}`."),
-        key(
-            "outputs",
-            Kind::MapOf(&OUTPUT_VALUE),
-            "Places to write to by name, for `${{outputs.name}}`; nothing after the name means the defaults.",
-        ),
         key("services", Kind::MapOf(&SERVICE_VALUE), "Interactive programs that run beside the command."),
-        key("queue_settings", Kind::Object(&QUEUE_SETTINGS), "How the job waits."),
         key("identity", Kind::Object(&IDENTITY), "As whom the job reads data."),
+        key("compute", Kind::Text, "The compute target: `azureml:name`, or `local`.").or("local"),
+        key("status", Kind::Shown, "Filled in by the server."),
+        key("log_files", Kind::Shown, "Filled in by the server."),
+        key("parameters", Kind::Shown, "Filled in by the server."),
+        key("parent_job_name", Kind::Shown, "Filled in by the server."),
+        ID,
+        CONTEXT,
     ],
-    variants: &[],
+    variants: &[
+        Variant { word: "command", doc: "One command, run where and with what the file says.", keys: COMMAND },
+        Variant { word: "sweep", doc: "The same command many times, each with other values.", keys: sweep::JOB },
+        Variant { word: "pipeline", doc: "Steps that use each other's results.", keys: pipeline::JOB },
+        Variant { word: "spark", doc: "A Spark program.", keys: spark::JOB },
+        Variant {
+            word: "automl",
+            doc: "Models and settings tried by the service itself; no job of this kind can run here.",
+            keys: automl::JOB,
+        },
+        Variant {
+            word: "import",
+            doc: "Data fetched from elsewhere; no job of this kind can run here.",
+            keys: pipeline::IMPORT,
+        },
+    ],
+    otherwise: Some("command"),
+    ..PLAIN
 };
+
+const JOBS: &[&str] = &["command", "sweep", "pipeline", "spark", "automl", "import"];
+
+const COMMAND: &[Key] = &[
+    key("command", Kind::Text, "Shell text to run; may use `${{inputs.x}}` and `${{outputs.x}}`.").required(),
+    key("code", Kind::Text, "A folder that becomes the working directory, or a code asset."),
+    key("environment", ENVIRONMENT, "A registered or curated environment by name, or one defined here.").required(),
+    key("environment_variables", Kind::Labels, "Set for the command."),
+    key("distribution", Kind::Object(&DISTRIBUTION), "How the command is spread over processes and nodes."),
+    key("resources", Kind::Object(&RESOURCES), "What each node of the job gets."),
+    key("limits", Kind::Object(&LIMITS), "When to stop the job."),
+    key("inputs", Kind::MapOf(&INPUT_VALUE), "Values and data by name, for `${{inputs.name}}`."),
+    key(
+        "outputs",
+        Kind::MapOf(&OUTPUT_VALUE),
+        "Places to write to by name, for `${{outputs.name}}`; nothing after the name means the defaults.",
+    ),
+    key("queue_settings", Kind::Object(&QUEUE_SETTINGS), "How the job waits."),
+];
 
 const ENVIRONMENT: Kind = Kind::Either(&[Kind::Text, Kind::Object(&super::assets::INLINE_ENVIRONMENT)]);
 static INPUT_VALUE: Kind = Kind::Either(&[Kind::Scalar, Kind::Object(&INPUT)]);
 static OUTPUT_VALUE: Kind = Kind::Object(&OUTPUT);
-static SERVICE_VALUE: Kind = Kind::Object(&SERVICE);
+pub(super) static SERVICE_VALUE: Kind = Kind::Object(&SERVICE);
 
-const DATA_TYPES: &[&str] = &["uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model", "triton_model"];
+pub(super) const DATA_TYPES: &[&str] =
+    &["uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model", "triton_model"];
 const PROCESSES: Key = key("process_count_per_instance", Kind::POSITIVE, "Processes on each node.").or("1");
 
 static INPUT: Object = Object {
@@ -57,7 +90,7 @@ static INPUT: Object = Object {
         .or("ro_mount"),
         key("description", Kind::Label, "Free text."),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
 static OUTPUT: Object = Object {
@@ -77,10 +110,10 @@ static OUTPUT: Object = Object {
         key("description", Kind::Label, "The description of that asset."),
         key("tags", Kind::Labels, "The tags of that asset."),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
-static DISTRIBUTION: Object = Object {
+pub(super) static DISTRIBUTION: Object = Object {
     name: "distribution",
     doc: "How the command is spread over processes and nodes.",
     keys: &[key(
@@ -117,9 +150,12 @@ static DISTRIBUTION: Object = Object {
             ],
         },
     ],
+    ..PLAIN
 };
 
-static RESOURCES: Object = Object {
+pub(super) static RESOURCES: Object = NODE_RESOURCES;
+
+pub(super) const NODE_RESOURCES: Object = Object {
     name: "resources",
     doc: "What each node of the job gets.",
     keys: &[
@@ -131,10 +167,10 @@ static RESOURCES: Object = Object {
         key("locations", Kind::List(&Kind::Text), "Kept for Azure; unused here."),
         key("properties", Kind::Map, "Settings for particular targets."),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
-static LIMITS: Object = Object {
+pub(super) static LIMITS: Object = Object {
     name: "limits",
     doc: "When to stop the job.",
     keys: &[key(
@@ -142,7 +178,7 @@ static LIMITS: Object = Object {
         Kind::Int { min: 1, max: i64::MAX },
         "Seconds after which the job is cancelled; never when absent.",
     )],
-    variants: &[],
+    ..PLAIN
 };
 
 static SERVICE: Object = Object {
@@ -157,12 +193,12 @@ static SERVICE: Object = Object {
         key("ssh_public_keys", Kind::Text, "For `ssh`: who may enter."),
         key("properties", Kind::Map, "More settings of the program."),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
 const SERVICES: &[&str] = &["jupyter_lab", "vs_code", "tensor_board", "ssh", "custom"];
 
-static QUEUE_SETTINGS: Object = Object {
+pub(super) static QUEUE_SETTINGS: Object = Object {
     name: "queue_settings",
     doc: "How the job waits.",
     keys: &[
@@ -173,10 +209,10 @@ static QUEUE_SETTINGS: Object = Object {
         ),
         key("priority", Kind::Words(&["low", "medium", "high"]), "Which jobs go first.").or("medium"),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
-static IDENTITY: Object = Object {
+pub(super) static IDENTITY: Object = Object {
     name: "identity",
     doc: "As whom the job reads data.",
     keys: &[
@@ -191,5 +227,5 @@ static IDENTITY: Object = Object {
         key("resource_id", Kind::Text, "Of a user-assigned identity."),
         key("msi_resource_id", Kind::Text, "An older name of `resource_id`."),
     ],
-    variants: &[],
+    ..PLAIN
 };

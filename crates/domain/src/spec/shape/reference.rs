@@ -27,8 +27,12 @@ fn section(out: &mut String, object: &Object, first: bool) {
     write!(out, "\n{}\n", object.doc).expect("writing to a string cannot fail");
     table(out, object.keys);
     for variant in object.variants {
-        write!(out, "\n### `type: {}`\n\n{}\n", variant.word, variant.doc).expect("writing to a string cannot fail");
-        table(out, variant.keys);
+        let title =
+            if variant.word.is_empty() { "Without `type`".to_owned() } else { format!("`type: {}`", variant.word) };
+        write!(out, "\n### {title}\n\n{}\n", variant.doc).expect("writing to a string cannot fail");
+        if !variant.keys.is_empty() {
+            table(out, variant.keys);
+        }
     }
 }
 
@@ -58,7 +62,7 @@ fn linked(kind: &Kind) -> String {
 
 fn children(object: &Object) -> Vec<&'static Object> {
     let mut found = Vec::new();
-    object.keys_for(None).for_each(|key| objects(&key.kind, &mut found));
+    object.all_keys().for_each(|key| objects(&key.kind, &mut found));
     found
 }
 

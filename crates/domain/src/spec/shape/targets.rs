@@ -1,10 +1,10 @@
-//! The keys of datastores, compute targets and workspaces.
+//! The keys of datastores and compute targets.
 
-use super::{Key, Kind, Object, Variant, key};
-
-const SCHEMA: Key = key("$schema", Kind::Text, "The address of a schema for editors; ignored.");
-const DESCRIPTION: Key = key("description", Kind::Label, "Free text.");
-const TAGS: Key = key("tags", Kind::Labels, "Words to find it by.");
+use super::{
+    Key, Kind, Object, PLAIN, Variant, key,
+    parts::{CONTEXT, DESCRIPTION, ID, SCHEMA, STATE, TAGS},
+    schedule,
+};
 
 const ACCOUNT: Key = key("account_name", Kind::Text, "The storage account.").required();
 const ENDPOINT: Key = key(
@@ -93,6 +93,7 @@ pub(super) static DATASTORE: Object = Object {
             ],
         },
     ],
+    ..PLAIN
 };
 
 const DATASTORES: &[&str] = &[
@@ -115,7 +116,7 @@ static LAKE_ARTIFACT: Object = Object {
         key("name", Kind::Text, "Its name.").required(),
         key("type", Kind::Words(&["lake_house"]), "The kind of artifact.").or("lake_house"),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
 static CREDENTIALS: Object = Object {
@@ -141,7 +142,7 @@ static CREDENTIALS: Object = Object {
         key("kerberos_keytab", Kind::Text, "Of HDFS."),
         key("kerberos_password", Kind::Text, "Of HDFS, instead of a keytab."),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
 const SIZE: Key = key("size", Kind::Text, "The machine size.").or("Standard_DS3_v2");
@@ -163,6 +164,9 @@ pub(super) static COMPUTE: Object = Object {
         DESCRIPTION,
         TAGS,
         key("location", Kind::Text, "A region; the workspace's when absent."),
+        ID,
+        CONTEXT,
+        STATE,
     ],
     variants: &[
         Variant {
@@ -205,9 +209,15 @@ pub(super) static COMPUTE: Object = Object {
             keys: &[
                 SIZE,
                 key("create_on_behalf_of", Kind::Map, "For whom it is made."),
-                key("schedules", Kind::Map, "When it starts and stops."),
+                key("schedules", Kind::Object(&schedule::START_STOP), "When it starts and stops."),
                 key("idle_time_before_shutdown_minutes", Kind::COUNT, "Minutes after which it stops when idle."),
+                key("idle_time_before_shutdown", Kind::Text, "The same as a duration."),
                 key("setup_scripts", Kind::Map, "What to run when it is made and started."),
+                key("custom_applications", Kind::List(&Kind::Map), "Programs that run on it, each from an image."),
+                key("enable_sso", Kind::Bool, "Whether its owner is signed in by itself."),
+                key("enable_root_access", Kind::Bool, "Whether its owner may become root."),
+                key("enable_os_patching", Kind::Bool, "Whether the operating system is kept up to date."),
+                key("release_quota_on_stop", Kind::Bool, "Whether its share of the quota is free while it is stopped."),
                 SSH,
                 SSH_PUBLIC,
                 NETWORK,
@@ -218,7 +228,12 @@ pub(super) static COMPUTE: Object = Object {
         Variant {
             word: "kubernetes",
             doc: "A namespace of a Kubernetes cluster.",
-            keys: &[RESOURCE_ID, key("namespace", Kind::Text, "An existing namespace.").or("default"), IDENTITY],
+            keys: &[
+                RESOURCE_ID,
+                key("namespace", Kind::Text, "An existing namespace.").or("default"),
+                key("properties", Kind::Map, "More settings of the target."),
+                IDENTITY,
+            ],
         },
         Variant {
             word: "virtualmachine",
@@ -228,7 +243,13 @@ pub(super) static COMPUTE: Object = Object {
         Variant {
             word: "synapsespark",
             doc: "A Spark pool.",
-            keys: &[RESOURCE_ID, key("node_count", Kind::COUNT, "Nodes."), IDENTITY],
+            keys: &[
+                RESOURCE_ID,
+                key("node_count", Kind::COUNT, "Nodes."),
+                key("scale_settings", Kind::Map, "How it grows and shrinks."),
+                key("auto_pause_settings", Kind::Map, "When it rests."),
+                IDENTITY,
+            ],
         },
         Variant {
             word: "slurm",
@@ -245,6 +266,7 @@ pub(super) static COMPUTE: Object = Object {
             keys: &[key("targets", Kind::List(&Kind::Text), "Their names.").required()],
         },
     ],
+    ..PLAIN
 };
 
 const COMPUTES: &[&str] =
@@ -259,7 +281,7 @@ static INSTANCE_TYPE: Object = Object {
         key("resources", Kind::Object(&INSTANCE_RESOURCES), "What work of this shape is given.").required(),
         key("nodeSelector", Kind::Labels, "Labels of the nodes that offer it."),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
 static INSTANCE_RESOURCES: Object = Object {
@@ -269,7 +291,7 @@ static INSTANCE_RESOURCES: Object = Object {
         key("requests", Kind::Object(&AMOUNTS), "Set aside for the work.").required(),
         key("limits", Kind::Object(&AMOUNTS), "The most it may use."),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
 static AMOUNTS: Object = Object {
@@ -280,7 +302,7 @@ static AMOUNTS: Object = Object {
         key("memory", Kind::Label, "Memory: `4Gi`, `512Mi`.").required(),
         key("nvidia.com/gpu", Kind::Label, "Whole GPUs; under `limits` only.").or("0"),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
 static SSH_SETTINGS: Object = Object {
@@ -293,10 +315,10 @@ static SSH_SETTINGS: Object = Object {
         key("ssh_private_key_file", Kind::Text, "The file of the private key, for an attached machine."),
         key("ssh_port", Kind::COUNT, "The port of SSH."),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
-static TARGET_IDENTITY: Object = Object {
+pub(super) static TARGET_IDENTITY: Object = Object {
     name: "identity",
     doc: "The identity of a resource.",
     keys: &[
@@ -305,39 +327,7 @@ static TARGET_IDENTITY: Object = Object {
         key("principal_id", Kind::Text, "Filled in by Azure."),
         key("tenant_id", Kind::Text, "Filled in by Azure."),
     ],
-    variants: &[],
+    ..PLAIN
 };
 
 const IDENTITIES: &[&str] = &["none", "system_assigned", "user_assigned", "system_assigned,user_assigned"];
-
-pub(super) static WORKSPACE: Object = Object {
-    name: "workspace",
-    doc: "The unit of sharing, permission and quota. Keys about Azure's own resources are kept and not used.",
-    keys: &[
-        SCHEMA,
-        key("name", Kind::Text, "The workspace's name; may be given on the command line instead."),
-        key("display_name", Kind::Label, "Shown in lists."),
-        DESCRIPTION,
-        TAGS,
-        key("location", Kind::Text, "A region."),
-        key("resource_group", Kind::Text, "Part of resource ids."),
-        key("hbi_workspace", Kind::Bool, "Marks data of high business impact.").or("false"),
-        key("storage_account", Kind::Text, "An existing storage account's id."),
-        key("container_registry", Kind::Text, "An existing registry's id."),
-        key("key_vault", Kind::Text, "An existing key vault's id."),
-        key("application_insights", Kind::Text, "An existing Application Insights id."),
-        key("image_build_compute", Kind::Text, "The target that builds images."),
-        key(
-            "public_network_access",
-            Kind::Words(&["Enabled", "Disabled"]),
-            "Whether the workspace is reachable from outside.",
-        ),
-        key("customer_managed_key", Kind::Map, "The key that encrypts the workspace."),
-        key("managed_network", Kind::Map, "The network of managed nodes."),
-        key("primary_user_assigned_identity", Kind::Text, "The identity used first."),
-        key("system_datastores_auth_mode", Kind::Text, "How built-in datastores are entered."),
-        key("enable_data_isolation", Kind::Bool, "Whether data of different projects is kept apart."),
-        IDENTITY,
-    ],
-    variants: &[],
-};

@@ -1,0 +1,175 @@
+//! Bearer tokens in the form the Azure clients insist on: JSON web tokens, signed with a key of this server.
+//!
+//! Keys lie in the home, one file each, the newest signs. Invariant: a token is believed only if a key that is still
+//! here signed it, it is meant for this server, and its time is not over.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use domain::Timestamp;
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::RwLock,
+};
+use store::secrets::{Keyring, hex, write_owner_only};
+
+/// What a token says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Claims {
+    pub(crate) aud: String,
+    pub(crate) iss: String,
+    /// A principal's id, or `job:<workspace>/<name>`.
+    pub(crate) sub: String,
+    /// The same again, under the names that clients show.
+    pub(crate) oid: String,
+    pub(crate) appid: String,
+    pub(crate) iat: i64,
+    pub(crate) nbf: i64,
+    pub(crate) exp: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    alg: String,
+    typ: String,
+    kid: String,
+}
+
+/// The signing keys of a home.
+pub(crate) struct Keys {
+    folder: PathBuf,
+    /// Oldest first.
+    keys: RwLock<Vec<(String, hmac::Key)>>,
+}
+
+/// A key that no longer signs is kept for as long as a token it signed may live, and then some.
+const RETIRED_MS: i64 = 2 * 3_600_000;
+
+impl Keys {
+    /// Reads the keys under `folder`, making the first.
+    pub(crate) fn load_or_make(folder: &Path, keyring: &Keyring, now: Timestamp) -> io::Result<Keys> {
+        let keys = Keys { folder: folder.to_owned(), keys: RwLock::default() };
+        fs::create_dir_all(folder)?;
+        keys.read()?;
+        if keys.keys.read().expect("nothing panics while it holds the keys").is_empty() {
+            keys.rotate(keyring, now)?;
+        }
+        Ok(keys)
+    }
+
+    /// Makes a new key that signs from now on. Keys replaced long enough ago are removed; the id of the new one.
+    pub(crate) fn rotate(&self, keyring: &Keyring, now: Timestamp) -> io::Result<String> {
+        let newest = self.keys.read().expect("nothing panics while it holds the keys").last().map(|(id, _)| id.clone());
+        if let Some(replaced_at) = newest.as_deref().and_then(made_at)
+            && now.0 - replaced_at > RETIRED_MS
+        {
+            let keys = self.keys.read().expect("nothing panics while it holds the keys");
+            for (id, _) in keys.iter().rev().skip(1) {
+                let _ = fs::remove_file(self.file(id));
+            }
+        }
+        let id = format!("{:012x}-{}", now.0, hex(&keyring.random::<4>()));
+        write_owner_only(&self.file(&id), &keyring.random::<32>())?;
+        self.read()?;
+        Ok(id)
+    }
+
+    fn file(&self, id: &str) -> PathBuf {
+        self.folder.join(format!("{id}.key"))
+    }
+
+    fn read(&self) -> io::Result<()> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|end| end == "key")
+                && let Some(id) = path.file_stem().and_then(|stem| stem.to_str())
+            {
+                found.push((id.to_owned(), hmac::Key::new(hmac::HMAC_SHA256, &fs::read(&path)?)));
+            }
+        }
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        *self.keys.write().expect("nothing panics while it holds the keys") = found;
+        Ok(())
+    }
+
+    pub(crate) fn sign(&self, claims: &Claims) -> String {
+        let keys = self.keys.read().expect("nothing panics while it holds the keys");
+        let (id, key) = keys.last().expect("a home has at least one key");
+        let header = Header { alg: "HS256".into(), typ: "JWT".into(), kid: id.clone() };
+        let part = |bytes: Vec<u8>| BASE64.encode(bytes);
+        let header = part(serde_json::to_vec(&header).expect("a header is plain data"));
+        let text = format!("{header}.{}", part(serde_json::to_vec(claims).expect("claims are plain data")));
+        let signature = BASE64.encode(hmac::sign(key, text.as_bytes()));
+        format!("{text}.{signature}")
+    }
+
+    /// The claims of a token this server signed and whose time is now.
+    pub(crate) fn verify(&self, token: &str, now: Timestamp) -> Option<Claims> {
+        let (text, signature) = token.rsplit_once('.')?;
+        let (header, claims) = text.split_once('.')?;
+        let header: Header = serde_json::from_slice(&BASE64.decode(header).ok()?).ok()?;
+        if header.alg != "HS256" {
+            return None;
+        }
+        let keys = self.keys.read().expect("nothing panics while it holds the keys");
+        let (_, key) = keys.iter().find(|(id, _)| *id == header.kid)?;
+        hmac::verify(key, text.as_bytes(), &BASE64.decode(signature).ok()?).ok()?;
+        let claims: Claims = serde_json::from_slice(&BASE64.decode(claims).ok()?).ok()?;
+        let seconds = now.0 / 1000;
+        (claims.nbf <= seconds + 60 && seconds < claims.exp).then_some(claims)
+    }
+}
+
+/// When a key was made, which its id says.
+fn made_at(id: &str) -> Option<i64> {
+    i64::from_str_radix(id.split('-').next()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claims(exp: i64) -> Claims {
+        let text = |text: &str| text.to_owned();
+        Claims { aud: text("a"), iss: text("i"), sub: text("s"), oid: text("s"), appid: text("s"), iat: 0, nbf: 0, exp }
+    }
+
+    #[test]
+    fn a_token_is_believed_until_its_time_is_over_and_not_when_it_was_touched() {
+        let home = tempfile::tempdir().unwrap();
+        let store = store::Store::open(home.path()).unwrap();
+        let keys = Keys::load_or_make(&home.path().join("jwt"), store.keyring(), Timestamp(1)).unwrap();
+        let token = keys.sign(&claims(100));
+        assert_eq!(keys.verify(&token, Timestamp(99_000)), Some(claims(100)));
+        assert_eq!(keys.verify(&token, Timestamp(100_000)), None);
+        let parts: Vec<&str> = token.split('.').collect();
+        let other = BASE64.encode(serde_json::to_vec(&claims(1_000_000)).unwrap());
+        let none = BASE64.encode(br#"{"alg":"none","typ":"JWT","kid":"x"}"#);
+        for forged in [
+            format!("{}.{other}.{}", parts[0], parts[2]),
+            format!("{none}.{}.", parts[1]),
+            format!("{}.{}.AAAA", parts[0], parts[1]),
+            "a.b.c".to_owned(),
+            String::new(),
+        ] {
+            assert_eq!(keys.verify(&forged, Timestamp(1_000)), None, "{forged}");
+        }
+    }
+
+    #[test]
+    fn a_replaced_key_is_believed_for_a_while_and_then_forgotten() {
+        let home = tempfile::tempdir().unwrap();
+        let store = store::Store::open(home.path()).unwrap();
+        let folder = home.path().join("jwt");
+        let keys = Keys::load_or_make(&folder, store.keyring(), Timestamp(1)).unwrap();
+        let old = keys.sign(&claims(i64::MAX));
+        keys.rotate(store.keyring(), Timestamp(1_000)).unwrap();
+        assert!(keys.verify(&old, Timestamp(2_000)).is_some());
+        keys.rotate(store.keyring(), Timestamp(1_000 + RETIRED_MS + 1)).unwrap();
+        assert!(keys.verify(&old, Timestamp(2_000)).is_none());
+        let again = Keys::load_or_make(&folder, store.keyring(), Timestamp(2)).unwrap();
+        assert!(again.verify(&keys.sign(&claims(100)), Timestamp(2)).is_some());
+    }
+}

@@ -1,0 +1,75 @@
+//! What there is to be had: machine sizes that may be named, and how much of this machine is in use.
+
+use crate::{app::App, http::At, problem::Problem};
+use api::arm::PROVIDER;
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use domain::sizes::{self, Size};
+use serde_json::{Value, json};
+
+/// Every size a target or a job may name.
+pub(crate) async fn vm_sizes() -> Json<Value> {
+    Json(json!({"value": sizes::list().iter().map(size).collect::<Vec<_>>(), "nextLink": null}))
+}
+
+/// Cores, GPUs and jobs of this machine, as of now.
+pub(crate) async fn usages(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
+    let used = app.store.read(|tx| tx.in_use()).await?;
+    let has = app.capacity().unwrap_or_default();
+    let base = format!("/subscriptions/{}/providers/{PROVIDER}/locations/local/usages", at.subscription);
+    let usage = |id: &str, name: &str, current: u64, limit: Option<u64>| {
+        json!({
+            "id": format!("{base}/{id}"), "type": format!("{PROVIDER}/usages"), "unit": "Count", "currentValue": current,
+            "limit": limit.map_or(json!(-1), Value::from), "name": {"value": name, "localizedValue": name},
+            "amlWorkspaceLocation": "local",
+        })
+    };
+    let cores = |milli: u64| milli.div_ceil(1000);
+    let all = [
+        usage("cores", "cores of `local`", cores(used.resources.cpu_milli), Some(cores(has.cpu_milli))),
+        usage("gpus", "GPUs of `local`", used.resources.gpus.into(), Some(has.gpus.into())),
+        usage("jobs", "jobs at work on `local`", used.jobs, None),
+    ];
+    Ok(Json(json!({"value": all, "nextLink": null})))
+}
+
+fn size(size: &Size) -> Value {
+    json!({
+        "name": size.name, "family": family(size.name), "vCPUs": size.cores, "gpus": size.gpus, "memoryGB": size.memory_gib,
+        "osVhdSizeMB": 0, "maxResourceVolumeMB": 0, "lowPriorityCapable": false, "premiumIO": false,
+        "supportedComputeTypes": ["AmlCompute", "ComputeInstance"],
+    })
+}
+
+/// `Standard_NC6s_v3` is of the family `standardNCSv3Family`.
+fn family(name: &str) -> String {
+    let rest = name.split_once('_').map_or(name, |(_, rest)| rest);
+    let letters: String = rest.chars().filter(|c| *c != '_').collect();
+    let mut out = String::from("standard");
+    let (head, version) = letters.rsplit_once('v').map_or((letters.as_str(), ""), |(head, version)| (head, version));
+    out.extend(head.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_uppercase()));
+    if !version.is_empty() {
+        out.push('v');
+        out.push_str(version);
+    }
+    out.push_str("Family");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_the_name_without_its_size() {
+        for (name, expect) in [
+            ("Standard_DS3_v2", "standardDSv2Family"),
+            ("Standard_NC6s_v3", "standardNCSv3Family"),
+            ("Standard_NC6", "standardNCFamily"),
+        ] {
+            assert_eq!(family(name), expect);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Why a job is where it is, in words, with its whole story and what its user could do next.
+
+use super::find;
+use crate::{app::App, http::At, problem::Problem};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use domain::{JobState, Outcome, Timestamp};
+use serde_json::{Value, json};
+use store::JobRow;
+
+/// Where a job is and why, in words, with its whole story.
+pub(crate) async fn why(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
+    let (_, row) = find(&app, &at).await?;
+    let job = row.job.clone();
+    let (events, ahead) = app.store.read(move |tx| Ok((tx.events(job.seq)?, tx.ahead_of(&job)?))).await?;
+    let ahead = if matches!(row.job.state, JobState::Queued { .. } | JobState::Placed { .. }) { ahead } else { 0 };
+    let (summary, hints) = explain(&row, ahead, app.now());
+    let failure = match &row.job.state {
+        JobState::Ended { outcome: Outcome::Failed(failure), .. } => Some(failure),
+        _ => None,
+    };
+    let events: Vec<Value> = events.iter().map(|e| json!({"at": e.at.iso(), "kind": e.kind, "text": e.text})).collect();
+    Ok(Json(json!({
+        "name": row.job.name, "status": row.job.state.status(), "phase": row.job.state.name(), "note": row.note,
+        "target": row.target, "ahead": ahead, "summary": summary, "failure": failure, "hints": hints, "events": events,
+    })))
+}
+
+/// One sentence on where a job is, and what its user could do next.
+fn explain(row: &JobRow, ahead: i64, now: Timestamp) -> (String, Vec<String>) {
+    let name = &row.job.name;
+    let for_time = |since: Timestamp| domain::time::humane(now.since(since));
+    match &row.job.state {
+        JobState::Queued { since } | JobState::Placed { since, .. } => {
+            let summary = format!("it has waited for {}: {}; {ahead} jobs stand before it", for_time(*since), row.note);
+            (
+                summary,
+                vec![format!(
+                    "see what runs: `peregrine job list`, what there is: `peregrine compute show -n {}`",
+                    row.target
+                )],
+            )
+        }
+        JobState::Preparing { since, .. } => {
+            (format!("its node has been preparing for {}: {}", for_time(*since), row.note), vec![])
+        }
+        JobState::Running { since, .. } => (
+            format!("its command has been running for {}", for_time(*since)),
+            vec![format!("follow it: `peregrine job stream -n {name}`")],
+        ),
+        JobState::Finalizing { .. } => ("its command has ended; logs and outputs are being collected".into(), vec![]),
+        JobState::Stopping { since, .. } => {
+            (format!("it was asked to stop {} ago and has not gone yet", for_time(*since)), vec![])
+        }
+        JobState::Ended { outcome, .. } => match outcome {
+            Outcome::Completed => {
+                ("it completed".into(), vec![format!("get its files: `peregrine job download -n {name} --all`")])
+            }
+            Outcome::Canceled { reason } => (format!("it was canceled: {reason}"), vec![]),
+            Outcome::Failed(failure) => (
+                format!("it failed: {}", failure.message),
+                vec![format!("read its log: `peregrine job stream -n {name}`"), hint_for(&failure.code).to_owned()],
+            ),
+        },
+    }
+}
+
+fn hint_for(code: &str) -> &'static str {
+    match code {
+        "UserError.OutOfMemory" => "choose a larger `resources.instance_type`, or use less memory",
+        "UserError.CommandNotFound" => {
+            "is the program in the job's `environment`, and the script in its `code` folder?"
+        }
+        "EnvironmentBuildFailed" => "the build log is `system_logs/environment.log`: `peregrine job stream --all`",
+        "DataAccessError" => "does the input exist, and does its datastore hold working credentials?",
+        "NodeDiskFull" => "free space on the node; `peregrine doctor` shows how much there is",
+        _ => "run the command by hand in the job's `code` folder to see the fault again",
+    }
+}

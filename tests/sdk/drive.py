@@ -1,0 +1,1020 @@
+"""Drives a real Peregrine server with the unmodified azure-ai-ml package and checks what really happened.
+
+Usage: drive.py [NAME-PART ...]        (all operations without a name)
+
+The environment is what `peregrine sdk env` prints, and nothing else configures the client. PEREGRINE_BIN and
+PEREGRINE_HOME let it ask the CLI whether a change made by the SDK is seen there. It works in a folder of its own
+(SDK_WORK, or a temporary one). Each operation prints PASS, REFUSED or FAIL; the last line is a summary in JSON.
+Exit code 0 means that nothing failed.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import logging
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+warnings.filterwarnings("ignore")
+os.environ.setdefault("AZUREML_RUN_POLLING_INTERVAL_MIN", "1")
+os.environ.setdefault("AZUREML_RUN_POLLING_INTERVAL_MAX", "2")
+SUBSCRIPTION = os.environ["PEREGRINE_SUBSCRIPTION"]
+GROUP = os.environ["PEREGRINE_RESOURCE_GROUP"]
+WORKSPACE = os.environ["PEREGRINE_WORKSPACE"]
+# The longest one operation may take.
+PATIENCE_S = 90
+
+# Operations of parts that are not built yet, each with what is said of it. Anything else that fails is a fault, and so
+# is an operation of this list that works.
+REFUSED = {
+    "sweep_create": r"`Sweep` jobs cannot run yet",
+    "pipeline_create": r"`Pipeline` jobs cannot run yet",
+    "pipeline_children": r"there is no job `no_such_pipeline`",
+    "pipeline_stream": r"there is no job `no_such_pipeline`",
+    "pipeline_yaml": r"`Pipeline` jobs cannot run yet",
+    "parallel_create": r"`Pipeline` jobs cannot run yet",
+    "spark_create": r"`Spark` jobs cannot run yet",
+}
+
+WORK = Path(os.environ.get("SDK_WORK") or tempfile.mkdtemp(prefix="peregrine-sdk-"))
+WORK.mkdir(parents=True, exist_ok=True)
+os.chdir(WORK)
+
+# The client reads the cloud when it is imported, so everything above comes first.
+import requests  # noqa: E402
+from azure.ai.ml import (  # noqa: E402
+    Input, MLClient, Output, PyTorchDistribution, command, dsl, load_component, load_job, load_online_endpoint,
+)
+from azure.ai.ml import __version__ as SDK  # noqa: E402
+from azure.ai.ml._artifacts._artifact_utilities import download_artifact_from_aml_uri  # noqa: E402
+from azure.ai.ml.constants import AssetTypes, ListViewType  # noqa: E402
+from azure.ai.ml.entities import *  # noqa: E402,F403
+from azure.identity import DefaultAzureCredential  # noqa: E402
+
+logging.disable(logging.WARNING)
+
+
+class Tap:
+    """Counts the client's requests on their way out; changes nothing."""
+
+    def __init__(self):
+        self.calls = []
+        plain = requests.Session.send
+
+        def send(session, request, **kwargs):
+            answer = plain(session, request, **kwargs)
+            self.calls.append((request.method, request.url, answer.status_code))
+            return answer
+
+        requests.Session.send = send
+
+    @contextlib.contextmanager
+    def listening(self):
+        first = len(self.calls)
+        heard = []
+        yield heard
+        heard.extend(self.calls[first:])
+
+
+tap = Tap()
+ml = MLClient(DefaultAzureCredential(), SUBSCRIPTION, GROUP, WORKSPACE)
+# Where metadata cannot be read the client quietly goes to the public cloud; better to stop at once.
+origin = os.environ["ARM_CLOUD_METADATA_URL"].split("/metadata/")[0]
+if ml._base_url.rstrip("/") != origin:
+    sys.exit(f"the client is pointed at {ml._base_url}, not at {origin}")
+
+STEPS = []
+S = {}
+
+
+def step(function):
+    STEPS.append(function)
+    return function
+
+
+def write(path, content):
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def tree(folder):
+    """Contents by relative path of all files below a folder."""
+    folder = Path(folder)
+    return {str(f.relative_to(folder)): f.read_bytes() for f in sorted(folder.rglob("*")) if f.is_file()}
+
+
+def fetch(uri):
+    """What lies at an `azureml://` address, as the SDK itself downloads it."""
+    to = Path(tempfile.mkdtemp(dir=WORK))
+    download_artifact_from_aml_uri(uri=uri, destination=str(to), datastore_operation=ml.datastores)
+    return tree(to)
+
+
+def cli(*args):
+    done = subprocess.run([os.environ["PEREGRINE_BIN"], *args, "-o", "json"], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def until(what, so, patience=30):
+    deadline = time.monotonic() + patience
+    while not so():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.1)
+
+
+def ended(name):
+    until(f"the end of {name}", lambda: ml.jobs.get(name).status in ("Completed", "Failed", "Canceled"), 60)
+    return ml.jobs.get(name).status
+
+
+def raised(kind, act):
+    """The text of an error that must come."""
+    try:
+        act()
+    except kind as error:
+        return str(error)
+    raise AssertionError("nothing was refused")
+
+
+def names(items):
+    return [item.name for item in items]
+
+
+# Files the operations upload. What the job makes of them is known beforehand.
+CSV = b"x,y\n1,2\n3,4\n"
+LINES = 8
+TRAIN = f'''import argparse, hashlib, json, os, pathlib, time
+p = argparse.ArgumentParser()
+p.add_argument("--lr"); p.add_argument("--data"); p.add_argument("--out")
+a = p.parse_args()
+data = pathlib.Path(a.data).read_bytes()
+for n in range({LINES}):
+    print(f"line {{n}} lr={{a.lr}} mark={{os.environ.get('MARK')}}", flush=True)
+    time.sleep(0.5)
+out = pathlib.Path(a.out); out.mkdir(parents=True, exist_ok=True)
+(out / "result.bin").write_bytes(hashlib.sha256(data).digest() * 1000)
+os.makedirs("outputs", exist_ok=True)
+pathlib.Path("outputs/metrics.json").write_text(json.dumps({{"rows": data.count(b"\\n")}}))
+'''
+RESULT = hashlib.sha256(CSV).digest() * 1000
+LOG = "".join(f"line {n} lr=0.1 mark=here\n" for n in range(LINES))
+SCORE = "import json\ndef init():\n    pass\ndef run(data):\n    return json.loads(data)\n"
+LARGE = 70 << 20
+
+
+def prepare():
+    write("data/a.csv", CSV)
+    write("data/deep/b.bin", bytes(range(256)) * 64)
+    write("data/empty.txt", b"")
+    write("src/train.py", TRAIN)
+    write("score/score.py", SCORE)
+    write("model/weights.bin", bytes(reversed(range(256))) * 512)
+    write("model/conf/model.json", '{"kind": "linear"}')
+    write("context/Dockerfile", "FROM python:3.11\n")
+    write("request.json", '{"data": [1, 2, 3]}')
+    block = hashlib.sha512(b"peregrine").digest() * 1024
+    with open("large.bin", "wb") as file:
+        for n in range(LARGE // len(block)):
+            file.write(n.to_bytes(8, "big") + block[8:])
+
+
+# --- workspaces ------------------------------------------------------------------------------------------------
+
+
+@step
+def workspaces_get():
+    found = ml.workspaces.get(WORKSPACE)
+    assert found.name == WORKSPACE and found.location and found.discovery_url, found
+
+
+@step
+def workspaces_list():
+    assert WORKSPACE in names(ml.workspaces.list())
+
+
+@step
+def workspaces_list_sub():
+    assert WORKSPACE in names(ml.workspaces.list(scope="subscription"))
+
+
+@step
+def workspace_update():
+    ml.workspaces.begin_update(Workspace(name=WORKSPACE, description="seen by the sdk", tags={"by": "sdk"})).result()
+    again = ml.workspaces.get(WORKSPACE)
+    assert again.description == "seen by the sdk" and again.tags.get("by") == "sdk", again
+
+
+@step
+def workspace_create_new():
+    made = ml.workspaces.begin_create(Workspace(name="second", location="local", description="another one")).result()
+    assert made.name == "second" and "second" in names(ml.workspaces.list())
+    other = MLClient(DefaultAzureCredential(), SUBSCRIPTION, GROUP, "second")
+    assert list(other.jobs.list()) == [] and other.datastores.get_default().name == "workspaceblobstore"
+    ml.workspaces.begin_delete("second", delete_dependent_resources=False).result()
+    assert "second" not in names(ml.workspaces.list())
+
+
+@step
+def workspace_keys():
+    ml.workspaces.get_keys(WORKSPACE)
+
+
+# --- compute ---------------------------------------------------------------------------------------------------
+
+
+@step
+def compute_local():
+    here = ml.compute.get("local")
+    assert here.name == "local" and here.provisioning_state == "Succeeded", here
+
+
+@step
+def compute_create_aml():
+    wanted = AmlCompute(name="cpu-cluster", size="STANDARD_D2_V2", min_instances=0, max_instances=4,
+                        idle_time_before_scale_down=120, tier="Dedicated", tags={"a": "b"})
+    ml.compute.begin_create_or_update(wanted).result()
+
+
+@step
+def compute_attach_k8s():
+    cluster = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.Kubernetes/connectedClusters/edge1"
+    ml.compute.begin_attach(KubernetesCompute(name="k8s1", namespace="ml-jobs", resource_id=cluster)).result()
+
+
+@step
+def compute_attach_vm():
+    machine = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.Compute/virtualMachines/vm1"
+    secret = VirtualMachineSshSettings(admin_username="u", admin_password="hunter2-secret", ssh_port=22)
+    ml.compute.begin_attach(VirtualMachineCompute(name="vm1", resource_id=machine, ssh_settings=secret)).result()
+
+
+@step
+def compute_list():
+    assert "local" in names(ml.compute.list())
+
+
+@step
+def compute_list_type():
+    assert "local" not in names(ml.compute.list(compute_type="kubernetes"))
+
+
+@step
+def compute_get():
+    assert ml.compute.get("cpu-cluster").type == "amlcompute"
+
+
+@step
+def compute_list_nodes():
+    until("the node of this machine", lambda: len(list(ml.compute.list_nodes("local"))) == 1)
+
+
+@step
+def compute_list_sizes():
+    assert "Standard_DS3_v2" in names(ml.compute.list_sizes())
+
+
+@step
+def compute_usages():
+    assert list(ml.compute.list_usage())
+
+
+@step
+def compute_delete():
+    ml.compute.begin_delete("vm1", action="Detach").result()
+    assert "vm1" not in names(ml.compute.list())
+
+
+# --- datastores ------------------------------------------------------------------------------------------------
+
+
+@step
+def datastore_default():
+    store = ml.datastores.get_default(include_secrets=True)
+    assert store.name == "workspaceblobstore" and store.credentials.sas_token, store
+
+
+@step
+def datastore_list():
+    assert {"workspaceblobstore", "workspaceartifactstore"} <= set(names(ml.datastores.list()))
+
+
+@step
+def datastore_create():
+    key = "c2VjcmV0LWtleS1vZi10aGUtdGVzdA=="
+    wanted = AzureBlobDatastore(name="ds2", account_name="acct", container_name="c",
+                                credentials=AccountKeyConfiguration(account_key=key))
+    assert ml.datastores.create_or_update(wanted).name == "ds2"
+    shown = ml.datastores.get("ds2")
+    assert shown.account_name == "acct" and key not in str(shown) and key not in repr(shown.credentials.__dict__)
+    ml.datastores.delete("ds2")
+    assert "ds2" not in names(ml.datastores.list())
+
+
+# --- environments ----------------------------------------------------------------------------------------------
+
+
+@step
+def env_create():
+    ml.environments.create_or_update(Environment(name="env1", version="1", image="python:3.11", description="plain"))
+    found = ml.environments.get("env1", "1")
+    assert (found.image, found.version, found.description) == ("python:3.11", "1", "plain"), found
+
+
+@step
+def env_create_autoversion():
+    conda = {"name": "x", "dependencies": ["python=3.11", {"pip": ["six"]}]}
+    first = ml.environments.create_or_update(Environment(name="env2", image="python:3.11", conda_file=conda))
+    second = ml.environments.create_or_update(Environment(name="env2", image="python:3.12"))
+    same = ml.environments.create_or_update(Environment(name="env2", image="python:3.12"))
+    assert (first.version, second.version, same.version) == ("1", "2", "2"), (first.version, second.version, same.version)
+
+
+@step
+def env_build_context():
+    made = ml.environments.create_or_update(Environment(name="env3", version="1", build=BuildContext(path="context")))
+    inside = made.build.path.split("/LocalUpload/")[1]
+    back = fetch(f"azureml://datastores/workspaceblobstore/paths/LocalUpload/{inside}")
+    assert [content for name, content in back.items() if name.endswith("Dockerfile")] == [b"FROM python:3.11\n"], back
+
+
+@step
+def env_list():
+    assert {"env1", "env2"} <= set(names(ml.environments.list()))
+    assert sorted(e.version for e in ml.environments.list(name="env2")) == ["1", "2"]
+
+
+@step
+def env_get_label():
+    assert ml.environments.get("env2", label="latest").version == "2"
+
+
+@step
+def env_archive():
+    ml.environments.archive("env2", "1")
+    assert [e.version for e in ml.environments.list(name="env2")] == ["2"]
+    ml.environments.restore("env2", "1")
+    assert len(list(ml.environments.list(name="env2"))) == 2
+
+
+# --- data and models -------------------------------------------------------------------------------------------
+
+
+@step
+def data_file():
+    made = ml.data.create_or_update(Data(name="d1", version="1", path="data/a.csv", type=AssetTypes.URI_FILE))
+    assert list(fetch(ml.data.get("d1", "1").path).values()) == [CSV]
+    with tap.listening() as heard:
+        ml.data.create_or_update(Data(name="d1", version="2", path="data/a.csv", type=AssetTypes.URI_FILE))
+    assert not [call for call in heard if call[0] == "PUT" and "/blob/" in call[1]], "the same bytes were sent twice"
+    S["d1"] = made.id
+
+
+@step
+def data_folder():
+    made = ml.data.create_or_update(Data(name="d2", path="data", type=AssetTypes.URI_FOLDER))
+    back = {name.removeprefix("data/"): content for name, content in fetch(made.path).items()}
+    assert back == tree("data"), sorted(back)
+
+
+@step
+def data_large():
+    with tap.listening() as heard:
+        made = ml.data.create_or_update(Data(name="large", version="1", path="large.bin", type=AssetTypes.URI_FILE))
+    blocks = [call for call in heard if "comp=block&" in call[1] or call[1].endswith("comp=block")]
+    assert len(blocks) > 4, f"{LARGE >> 20} MiB went up in {len(blocks)} blocks"
+    (back,) = fetch(made.path).values()
+    assert hashlib.sha256(back).digest() == hashlib.sha256(Path("large.bin").read_bytes()).digest()
+
+
+@step
+def data_get_list():
+    assert {"d1", "d2"} <= set(names(ml.data.list()))
+    assert sorted(d.version for d in ml.data.list(name="d1")) == ["1", "2"]
+    assert ml.data.get("d1", label="latest").version == "2"
+
+
+@step
+def data_archive():
+    ml.data.archive("d1", "2")
+    assert [d.version for d in ml.data.list(name="d1")] == ["1"]
+    assert [d.version for d in ml.data.list(name="d1", list_view_type=ListViewType.ARCHIVED_ONLY)] == ["2"]
+    ml.data.restore("d1", "2")
+
+
+@step
+def model_create():
+    ml.models.create_or_update(Model(name="m1", version="1", path="model", type=AssetTypes.CUSTOM_MODEL, description="x"))
+    assert ml.models.get("m1", "1").description == "x"
+    assert "m1" in names(ml.models.list()) and [m.version for m in ml.models.list(name="m1")] == ["1"]
+
+
+@step
+def model_download():
+    ml.models.download("m1", "1", download_path="got-model")
+    (root,) = Path("got-model").rglob("weights.bin")
+    assert tree(root.parent) == tree("model")
+
+
+@step
+def model_archive():
+    ml.models.archive("m1", "1")
+    assert [m.version for m in ml.models.list(name="m1")] == []
+    ml.models.restore("m1", "1")
+    assert [m.version for m in ml.models.list(name="m1")] == ["1"]
+
+
+# --- command jobs ----------------------------------------------------------------------------------------------
+
+
+def training(**more):
+    asked = dict(
+        code="src", environment="env1:1", compute="azureml:local", experiment_name="exp1", display_name="shown",
+        command="python3 train.py --lr ${{inputs.lr}} --data ${{inputs.data}} --out ${{outputs.out}}",
+        inputs={"lr": 0.1, "data": Input(type="uri_file", path="data/a.csv")},
+        outputs={"out": Output(type="uri_folder")}, environment_variables={"MARK": "here"},
+    )
+    asked.update(more)
+    return command(**asked)
+
+
+def echo(line="echo hello", **more):
+    asked = dict(command=line, environment="env1:1", compute="azureml:local", experiment_name="exp1")
+    return command(**{**asked, **more})
+
+
+@step
+def job_create():
+    made = ml.jobs.create_or_update(training())
+    S["job"] = made.name
+    assert made.status in ("Queued", "NotStarted", "Preparing", "Running"), made.status
+    assert made.studio_url.startswith("https://"), made.studio_url
+
+
+@step
+def job_get():
+    job = ml.jobs.get(S["job"])
+    assert (job.type, job.display_name, job.experiment_name) == ("command", "shown", "exp1"), job
+    assert "--lr ${{inputs.lr}}" in job.command and job.environment_variables["MARK"] == "here", job
+    assert set(job.inputs) == {"lr", "data"} and set(job.outputs) == {"out"} and job.compute.endswith("local"), job
+
+
+class Watch(io.StringIO):
+    """Remembers when each line of the job was printed, and where the job was then."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = None
+
+    def write(self, text):
+        if self.first is None and text.startswith("line "):
+            self.first = ml.jobs.get(S["job"]).status
+        return super().write(text)
+
+
+@step
+def job_stream():
+    watch = Watch()
+    with contextlib.redirect_stdout(watch):
+        ml.jobs.stream(S["job"])
+    printed = "".join(line + "\n" for line in watch.getvalue().splitlines() if line.startswith("line "))
+    assert printed == LOG, printed
+    assert watch.first == "Running", f"the first line came when the job was {watch.first}"
+    assert ml.jobs.get(S["job"]).status == "Completed"
+
+
+@step
+def job_list():
+    assert S["job"] in names(ml.jobs.list())
+    assert S["job"] in names(ml.jobs.list(max_results=5))
+
+
+@step
+def job_download():
+    ml.jobs.download(S["job"], download_path="got", all=True)
+    got = tree("got")
+    assert got["named-outputs/out/result.bin"] == RESULT
+    assert got["artifacts/user_logs/std_log.txt"] == LOG.encode()
+    assert got["artifacts/outputs/metrics.json"] == b'{"rows": 3}', sorted(got)
+
+
+@step
+def job_download_output():
+    ml.jobs.download(S["job"], download_path="got-out", output_name="out")
+    assert list(tree("got-out").values()) == [RESULT]
+
+
+@step
+def job_create_same_code():
+    with tap.listening() as heard:
+        made = ml.jobs.create_or_update(training(
+            environment=Environment(image="python:3.11"), inputs={"lr": 1}, command="echo ${{inputs.lr}} && ls *.py",
+            outputs={}))
+    sent = [call for call in heard if "startPendingUpload" in call[1] or (call[0] == "PUT" and "/blob/" in call[1])]
+    assert not sent, f"the same code was sent twice: {sent}"
+    assert ended(made.name) == "Completed"
+    ml.jobs.download(made.name, download_path="got-same")
+    assert tree("got-same")["artifacts/user_logs/std_log.txt"] == b"1\ntrain.py\n", tree("got-same")
+
+
+@step
+def job_input_asset():
+    """Data by asset and by another job's output."""
+    made = ml.jobs.create_or_update(echo(
+        "cat ${{inputs.data}} && wc -c < ${{inputs.made}}/result.bin",
+        inputs={"data": Input(type="uri_file", path="azureml:d1:1"),
+                "made": Input(type="uri_folder", path=f"azureml://jobs/{S['job']}/outputs/out")}))
+    assert ended(made.name) == "Completed"
+    ml.jobs.download(made.name, download_path="got-inputs")
+    log = tree("got-inputs")["artifacts/user_logs/std_log.txt"]
+    assert log == CSV + f"{len(RESULT)}\n".encode(), log
+
+
+@step
+def job_registers_output():
+    made = ml.jobs.create_or_update(echo(
+        "mkdir -p ${{outputs.kept}} && echo kept > ${{outputs.kept}}/k.txt",
+        outputs={"kept": Output(type="uri_folder", name="kept-by-job", version="7")}))
+    assert ended(made.name) == "Completed"
+    back = fetch(ml.data.get("kept-by-job", "7").path)
+    assert [content for name, content in back.items() if name.endswith("k.txt")] == [b"kept\n"], back
+
+
+@step
+def job_cancel():
+    beat = WORK / "beat"
+    line = f"echo $$ > {beat}.pid; while true; do date +%s%N > {beat}; sleep 0.05; done"
+    made = ml.jobs.create_or_update(echo(line))
+    until("the first beat", lambda: beat.exists() and beat.read_text().strip())
+    ml.jobs.begin_cancel(made.name).result()
+    last = beat.read_text()
+    assert ml.jobs.get(made.name).status == "Canceled"
+    pid = int(Path(f"{beat}.pid").read_text())
+    assert not Path(f"/proc/{pid}").exists(), f"process {pid} of a canceled job lives"
+    # Twenty beats would fit in here.
+    time.sleep(1)
+    assert beat.read_text() == last, "the job beats on after it was canceled"
+    ml.jobs.begin_cancel(made.name).result()
+
+
+@step
+def job_archive():
+    ml.jobs.archive(S["job"])
+    assert S["job"] not in names(ml.jobs.list())
+    assert S["job"] in names(ml.jobs.list(list_view_type=ListViewType.ARCHIVED_ONLY))
+    ml.jobs.restore(S["job"])
+    assert S["job"] in names(ml.jobs.list())
+
+
+@step
+def job_update():
+    job = ml.jobs.get(S["job"])
+    job.tags = {"new": "tag"}
+    job.display_name = "renamed"
+    changed = ml.jobs.create_or_update(job)
+    assert (changed.tags.get("new"), changed.display_name) == ("tag", "renamed"), changed
+    seen = cli("job", "show", "-n", S["job"])
+    assert (seen["tags"]["new"], seen["display_name"], seen["status"]) == ("tag", "renamed", "Completed"), seen
+
+
+@step
+def job_show_services():
+    assert not ml.jobs.show_services(S["job"])
+
+
+@step
+def job_children():
+    assert list(ml.jobs.list(parent_job_name=S["job"])) == []
+
+
+@step
+def job_fails():
+    made = ml.jobs.create_or_update(echo("echo before the end; exit 3"))
+    with contextlib.redirect_stdout(io.StringIO()):
+        said = raised(Exception, lambda: (ended(made.name), ml.jobs.stream(made.name)))
+    assert "exited with code 3" in said and "before the end" in said, said
+
+
+@step
+def job_local_form():
+    """`local` by its bare name means this machine to the client, and is sent without a target."""
+    made = ml.jobs.create_or_update(echo("echo on this machine", compute="local"))
+    assert ended(made.name) == "Completed"
+
+
+@step
+def job_distributed():
+    line = "echo rank $RANK of $WORLD_SIZE"
+    made = ml.jobs.create_or_update(echo(line, instance_count=1,
+                                         distribution=PyTorchDistribution(process_count_per_instance=2)))
+    assert ended(made.name) == "Completed"
+    ml.jobs.download(made.name, download_path="got-ranks")
+    said = b"".join(content for name, content in tree("got-ranks").items() if "user_logs/std_log" in name)
+    assert b"rank 0 of 2" in said and b"rank 1 of 2" in said, said
+
+
+@step
+def job_wrong_references():
+    wrong = echo()
+    wrong.environment, wrong.compute = "no-such-env:9", "no-such-target"
+    said = raised(Exception, lambda: ml.jobs.create_or_update(wrong))
+    assert "no-such-env" in said and "no-such-target" in said and "local" in said, said
+    said = raised(Exception, lambda: ml.jobs.get("no_such_job"))
+    assert "there is no job `no_such_job`" in said, said
+
+
+@step
+def job_on_a_target_that_cannot_run():
+    said = raised(Exception, lambda: ml.jobs.create_or_update(echo(compute="cpu-cluster")))
+    assert "cpu-cluster" in said and "local" in said, said
+
+
+@step
+def job_yaml():
+    write("job.yml", """$schema: https://azuremlschemas.azureedge.net/latest/commandJob.schema.json
+type: command
+code: ./src
+command: >-
+  python3 train.py --lr ${{inputs.lr}} --data ${{inputs.data}} --out ${{outputs.out}}
+inputs:
+  lr: 0.1
+  data: {type: uri_file, path: ./data/a.csv}
+outputs:
+  out: {type: uri_folder, mode: upload}
+environment: azureml:env1@latest
+environment_variables: {MARK: here}
+compute: azureml:local
+resources: {instance_count: 1}
+queue_settings: {job_tier: standard}
+experiment_name: yml
+""")
+    made = ml.jobs.create_or_update(load_job("job.yml"))
+    assert ended(made.name) == "Completed"
+    ml.jobs.download(made.name, download_path="got-yaml", all=True)
+    got = tree("got-yaml")
+    assert (got["named-outputs/out/result.bin"], got["artifacts/user_logs/std_log.txt"]) == (RESULT, LOG.encode())
+
+
+# --- components and the kinds of jobs to come ------------------------------------------------------------------
+
+
+COMPONENT = """$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json
+type: command
+name: trainc
+version: 1
+display_name: T
+inputs:
+  data: {type: uri_folder}
+  lr: {type: number, default: 0.1}
+outputs:
+  model: {type: uri_folder}
+code: ./src
+environment: azureml:env1:1
+command: python train.py ${{inputs.data}} ${{inputs.lr}} ${{outputs.model}}
+"""
+
+
+@step
+def component_create():
+    write("comp.yml", COMPONENT)
+    ml.components.create_or_update(load_component("comp.yml"))
+    found = ml.components.get("trainc", "1")
+    assert found.display_name == "T" and "trainc" in names(ml.components.list()), found
+
+
+@step
+def sweep_create():
+    from azure.ai.ml.sweep import BanditPolicy, Uniform
+    trial = training()(lr=Uniform(0.01, 0.9))
+    sweep = trial.sweep(sampling_algorithm="random", primary_metric="acc", goal="Maximize")
+    sweep.set_limits(max_total_trials=4, max_concurrent_trials=2, timeout=7200)
+    sweep.early_termination = BanditPolicy(evaluation_interval=1, slack_factor=0.1)
+    sweep.experiment_name, sweep.compute = "sw", "azureml:local"
+    ml.jobs.create_or_update(sweep)
+
+
+def pipeline():
+    first = load_component("comp.yml")
+    second = command(name="evalc", inputs={"m": Input(type="uri_folder")}, outputs={"o": Output(type="uri_folder")},
+                     code="src", command="python train.py ${{inputs.m}} ${{outputs.o}}", environment="env1:1")
+
+    @dsl.pipeline(name="pp", default_compute="local", experiment_name="pipe")
+    def made(data, lr=0.3):
+        trained = first(data=data, lr=lr)
+        return {"final": second(m=trained.outputs.model).outputs.o}
+
+    job = made(data=Input(type="uri_folder", path="data"))
+    job.settings.default_datastore = "workspaceblobstore"
+    return job
+
+
+@step
+def pipeline_create():
+    S["pipe"] = ml.jobs.create_or_update(pipeline()).name
+
+
+@step
+def pipeline_children():
+    list(ml.jobs.list(parent_job_name=S.get("pipe", "no_such_pipeline")))
+
+
+@step
+def pipeline_stream():
+    ml.jobs.stream(S.get("pipe", "no_such_pipeline"))
+
+
+@step
+def pipeline_yaml():
+    write("pipe.yml", """$schema: https://azuremlschemas.azureedge.net/latest/pipelineJob.schema.json
+type: pipeline
+experiment_name: py
+settings: {default_compute: azureml:local, default_datastore: azureml:workspaceblobstore}
+inputs: {lr: 0.5}
+jobs:
+  a:
+    type: command
+    component: file:./comp.yml
+    inputs: {data: {type: uri_folder, path: ./data}, lr: "${{parent.inputs.lr}}"}
+    outputs: {model: {type: uri_folder, mode: upload}}
+  b:
+    type: command
+    component: azureml:trainc:1
+    inputs: {data: "${{parent.jobs.a.outputs.model}}"}
+""")
+    ml.jobs.create_or_update(load_job("pipe.yml"))
+
+
+@step
+def parallel_create():
+    from azure.ai.ml.parallel import RunFunction, parallel_run_function
+    task = RunFunction(code="score", entry_script="score.py", environment="env1:1", append_row_to="${{outputs.o}}")
+    each = parallel_run_function(
+        name="par", inputs={"d": Input(type="uri_folder")}, outputs={"o": Output(type="uri_folder")},
+        input_data="${{inputs.d}}", instance_count=2, mini_batch_size="1", mini_batch_error_threshold=1,
+        max_concurrency_per_instance=1, error_threshold=1, logging_level="INFO",
+        retry_settings={"max_retries": 1, "timeout": 60}, task=task)
+
+    @dsl.pipeline(default_compute="local")
+    def made(d):
+        each(d=d)
+
+    ml.jobs.create_or_update(made(d=Input(type="uri_folder", path="data")))
+
+
+@step
+def spark_create():
+    from azure.ai.ml import spark
+    job = spark(display_name="sp", code="src", entry={"file": "train.py"}, driver_cores=1, driver_memory="2g",
+                executor_cores=2, executor_memory="2g", executor_instances=2, compute="local",
+                inputs={"f": Input(type="uri_file", mode="direct",
+                                   path="azureml://datastores/workspaceblobstore/paths/x.csv")},
+                args="--f ${{inputs.f}}", conf={"spark.k": "v"})
+    ml.jobs.create_or_update(job)
+
+
+@step
+def schedule_create():
+    from azure.ai.ml.entities import CronTrigger, JobSchedule
+    wanted = JobSchedule(name="sch1", trigger=CronTrigger(expression="0 * * * *", time_zone="UTC"), create_job=pipeline())
+    ml.schedules.begin_create_or_update(wanted).result()
+
+
+@step
+def schedule_list():
+    list(ml.schedules.list())
+
+
+@step
+def schedule_delete():
+    if "sch1" in names(ml.schedules.list()):
+        ml.schedules.begin_delete("sch1").result()
+    assert "sch1" not in names(ml.schedules.list())
+
+
+# --- endpoints -------------------------------------------------------------------------------------------------
+
+
+@step
+def online_endpoint_create():
+    wanted = KubernetesOnlineEndpoint(name="ep1", compute="k8s1", auth_mode="key", description="d", tags={"a": "b"})
+    ml.online_endpoints.begin_create_or_update(wanted).result()
+
+
+@step
+def online_deployment_create():
+    probe = ProbeSettings(period=10, initial_delay=10, timeout=2, failure_threshold=3, success_threshold=1)
+    wanted = KubernetesOnlineDeployment(
+        name="blue", endpoint_name="ep1", model=Model(path="model"), instance_type="defaultinstancetype",
+        code_configuration=CodeConfiguration(code="score", scoring_script="score.py"), instance_count=2,
+        environment=Environment(image="python:3.11"), environment_variables={"A": "1"}, liveness_probe=probe,
+        request_settings=OnlineRequestSettings(request_timeout_ms=3000, max_concurrent_requests_per_instance=4),
+        resources=ResourceRequirementsSettings(requests=ResourceSettings(cpu="0.1", memory="0.5Gi"),
+                                               limits=ResourceSettings(cpu="1", memory="1Gi")))
+    ml.online_deployments.begin_create_or_update(wanted).result()
+
+
+@step
+def online_deployment_registered():
+    wanted = KubernetesOnlineDeployment(
+        name="green", endpoint_name="ep1", model="azureml:m1:1", environment="azureml:env1:1", instance_count=1,
+        code_configuration=CodeConfiguration(code="score", scoring_script="score.py"))
+    ml.online_deployments.begin_create_or_update(wanted).result()
+
+
+@step
+def online_get_list():
+    if "ep1" in names(ml.online_endpoints.list()):
+        ml.online_endpoints.get("ep1")
+        list(ml.online_deployments.list("ep1"))
+
+
+@step
+def online_traffic():
+    endpoint = ml.online_endpoints.get("ep1")
+    endpoint.traffic = {"blue": 90, "green": 10}
+    ml.online_endpoints.begin_create_or_update(endpoint).result()
+
+
+@step
+def online_keys():
+    keys = ml.online_endpoints.get_keys("ep1")
+    ml.online_endpoints.begin_regenerate_keys("ep1", key_type="primary").result()
+    again = ml.online_endpoints.get_keys("ep1")
+    assert keys.primary_key != again.primary_key and keys.secondary_key == again.secondary_key
+
+
+@step
+def online_invoke():
+    ml.online_endpoints.invoke("ep1", request_file="request.json")
+
+
+@step
+def online_logs():
+    ml.online_deployments.get_logs("blue", "ep1", 50)
+
+
+@step
+def online_scale():
+    deployment = ml.online_deployments.get("blue", "ep1")
+    deployment.instance_count = 3
+    ml.online_deployments.begin_create_or_update(deployment).result()
+
+
+@step
+def online_delete():
+    for name in ("green", "blue"):
+        if name in names(ml.online_deployments.list("ep1")):
+            ml.online_deployments.begin_delete(name, "ep1").result()
+    ml.online_endpoints.begin_delete("ep1").result()
+    assert "ep1" not in names(ml.online_endpoints.list())
+
+
+@step
+def managed_online():
+    ml.online_endpoints.begin_create_or_update(ManagedOnlineEndpoint(name="ep2", auth_mode="aml_token")).result()
+
+
+@step
+def managed_deployment():
+    wanted = ManagedOnlineDeployment(
+        name="bbb", endpoint_name="ep2", model="azureml:m1:1", environment="azureml:env1:1",
+        code_configuration=CodeConfiguration(code="score", scoring_script="score.py"),
+        instance_type="Standard_DS3_v2", instance_count=1)
+    ml.online_deployments.begin_create_or_update(wanted).result()
+
+
+@step
+def online_yaml():
+    write("ep.yml", "$schema: https://azuremlschemas.azureedge.net/latest/kubernetesOnlineEndpoint.schema.json\n"
+                    "name: ep3\ncompute: azureml:k8s1\nauth_mode: key\n")
+    ml.online_endpoints.begin_create_or_update(load_online_endpoint("ep.yml")).result()
+
+
+@step
+def batch_endpoint_create():
+    ml.batch_endpoints.begin_create_or_update(BatchEndpoint(name="be1", description="b")).result()
+
+
+@step
+def batch_deployment_create():
+    from azure.ai.ml.constants import BatchDeploymentOutputAction
+    settings = ModelBatchDeploymentSettings(
+        instance_count=2, max_concurrency_per_instance=2, mini_batch_size=10, output_file_name="p.csv",
+        output_action=BatchDeploymentOutputAction.APPEND_ROW, logging_level="info", error_threshold=-1,
+        retry_settings=BatchRetrySettings(max_retries=3, timeout=30))
+    wanted = ModelBatchDeployment(
+        name="bd1", endpoint_name="be1", model="azureml:m1:1", environment="azureml:env1:1", compute="local",
+        code_configuration=CodeConfiguration(code="score", scoring_script="score.py"), settings=settings)
+    ml.batch_deployments.begin_create_or_update(wanted).result()
+
+
+@step
+def batch_invoke():
+    ml.batch_endpoints.invoke("be1", deployment_name="bd1", inputs={"in": Input(type="uri_folder", path="data")})
+
+
+@step
+def batch_list_jobs():
+    list(ml.batch_endpoints.list_jobs("be1"))
+
+
+@step
+def batch_download():
+    ml.jobs.download(S.get("batch", "no_such_batch"), download_path="got-batch", output_name="score")
+
+
+@step
+def pipeline_batch_deployment():
+    component = load_component("comp.yml")
+
+    @dsl.pipeline(name="pbd")
+    def made(data: Input(type="uri_folder")):
+        component(data=data, lr=0.1)
+
+    built = ml.components.create_or_update(made._pipeline_builder.build(user_provided_kwargs={}))
+    wanted = PipelineComponentBatchDeployment(name="pbd", endpoint_name="be1", component=built,
+                                              settings={"default_compute": "local"})
+    ml.batch_deployments.begin_create_or_update(wanted).result()
+
+
+@step
+def batch_delete():
+    for deployment in names(ml.batch_deployments.list("be1")):
+        ml.batch_deployments.begin_delete(deployment, "be1").result()
+    ml.batch_endpoints.begin_delete("be1").result()
+    assert "be1" not in names(ml.batch_endpoints.list())
+
+
+# --- running them ----------------------------------------------------------------------------------------------
+
+
+class TooLong(Exception):
+    pass
+
+
+def alarm(*_):
+    raise TooLong(f"took more than {PATIENCE_S} s")
+
+
+def attempt(function):
+    """What became of an operation, and what it said."""
+    quiet = io.StringIO()
+    signal.alarm(PATIENCE_S)
+    try:
+        with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+            function()
+        error = None
+    except Exception as caught:
+        error = caught
+    finally:
+        signal.alarm(0)
+    wanted = REFUSED.get(function.__name__)
+    if error is None and wanted is None:
+        return "PASS", ""
+    if error is None:
+        return "FAIL", f"works, though it is listed as refused with /{wanted}/: take it off the list"
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    if wanted is not None and not isinstance(error, (AssertionError, TooLong)) and re.search(wanted, said):
+        return "REFUSED", said
+    if os.environ.get("SDK_TRACE"):
+        traceback.print_exception(error)
+    return "FAIL", said
+
+
+def main():
+    prepare()
+    signal.signal(signal.SIGALRM, alarm)
+    only = sys.argv[1:]
+    counts = {"PASS": 0, "REFUSED": 0, "FAIL": 0}
+    failed = []
+    unknown = set(REFUSED) - {function.__name__ for function in STEPS}
+    assert not unknown, f"listed as refused but not an operation: {unknown}"
+    for function in STEPS:
+        name = function.__name__
+        if only and not any(part in name for part in only):
+            continue
+        begin = time.monotonic()
+        verdict, said = attempt(function)
+        counts[verdict] += 1
+        if verdict == "FAIL":
+            failed.append(name)
+        print(f"{verdict:8}{name:30}{time.monotonic() - begin:6.1f} s  {said[:600]}".rstrip(), flush=True)
+    if "SDK_WORK" not in os.environ:
+        shutil.rmtree(WORK, ignore_errors=True)
+    print(json.dumps({"sdk": SDK, "passed": counts["PASS"], "refused": counts["REFUSED"], "failed": failed}))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
