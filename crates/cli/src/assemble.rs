@@ -119,6 +119,15 @@ pub(crate) async fn inputs(post: &Post<'_>, base: &Base, spec: &mut Value) -> Do
     let names: Vec<String> = some(spec, "inputs").map(|all| entries(all).map(|(name, _)| name.clone()).collect()).unwrap_or_default();
     for name in names {
         let input = &mut spec["inputs"][&name];
+        if some(input, "path").is_none()
+            && some(input, "default").is_none()
+            && word(input, "type").is_some_and(is_data)
+            && some(input, "optional") != Some(&json!(true))
+        {
+            return Err(Failure::input(format!("input `{name}` has no `path`"))
+                .because("it is data, and nothing says where it lies")
+                .hint(format!("set it with `--set inputs.{name}.path=…`")));
+        }
         let Some(path) = word(input, "path").map(str::to_owned).filter(|path| !is_binding(path)) else { continue };
         let kind = if word(input, "type").is_some_and(|kind| kind.ends_with("_model")) { "models" } else { "data" };
         let found = match is_remote(&path) {
@@ -133,6 +142,10 @@ pub(crate) async fn inputs(post: &Post<'_>, base: &Base, spec: &mut Value) -> Do
         input["path"] = json!(found);
     }
     Ok(())
+}
+
+fn is_data(kind: &str) -> bool {
+    matches!(kind, "uri_file" | "uri_folder" | "mltable") || kind.ends_with("_model")
 }
 
 /// A folder's address ends in a slash, unless what lies there is a table or a model.

@@ -73,7 +73,7 @@ impl<'a> Post<'a> {
         match &self.way {
             Way::Live(session) => settle::put(session, path, body, wait).await,
             Way::Paper(sheet) => {
-                sheet.borrow_mut().push(json!({"method": "PUT", "path": path, "body": body}));
+                sheet.borrow_mut().push(json!({"method": "PUT", "path": path, "body": masked("", body)}));
                 let mut kept = body.clone();
                 kept["id"] = json!(path);
                 kept["name"] = json!(path.rsplit('/').next());
@@ -144,7 +144,42 @@ impl<'a> Post<'a> {
     }
 }
 
+/// Keys whose values are nobody's to see, not even on the screen of whoever wrote them down.
+const SECRETS: &[&str] = &[
+    "adminUserPassword", "password", "privateKeyData", "key", "sasToken", "clientSecret", "certificate", "secretAccessKey",
+    "accessKeyId", "serviceAccountKey",
+];
+
+/// The body without its secrets.
+fn masked(key: &str, value: &Value) -> Value {
+    match value {
+        Value::Object(map) if key == "secrets" => {
+            map.keys().map(|key| (key.clone(), json!(if key == "secretsType" { "" } else { "(not shown)" }))).collect()
+        }
+        Value::Object(map) => map.iter().map(|(key, inner)| (key.clone(), masked(key, inner))).collect(),
+        Value::Array(items) => items.iter().map(|item| masked("", item)).collect(),
+        Value::String(_) if SECRETS.contains(&key) => json!("(not shown)"),
+        other => other.clone(),
+    }
+}
+
 /// A reference that should have been made before.
 pub(crate) fn missing(what: &str) -> Failure {
     Failure::input(format!("the file has no `{what}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_put_on_paper() {
+        let body = json!({"properties": {
+            "credentials": {"credentialsType": "AccountKey", "secrets": {"key": "s3cr3t"}},
+            "userAccountCredentials": {"adminUserName": "me", "adminUserPassword": "s3cr3t"},
+        }});
+        let shown = masked("", &body);
+        assert!(!shown.to_string().contains("s3cr3t"), "{shown}");
+        assert_eq!(shown["properties"]["userAccountCredentials"]["adminUserName"], "me");
+    }
 }

@@ -40,7 +40,8 @@ impl Source {
             return Ok(Source::Registered { id: post.scope.resolve("components", text), source });
         }
         let path = base.existing("component", plain(text))?;
-        let (spec, base) = spec_file::tree(Noun::Component, &path, &[])?;
+        // Inside another file a component goes by its content, whatever its own name is.
+        let (spec, base) = spec_file::tree(Noun::Component, &path, &[format!("name={ANONYMOUS}")])?;
         // A file spliced in counts as written in place.
         let source = if text.starts_with("file:") { FROM_JOB } else { FROM_FILE };
         Ok(Source::Defined { spec: Box::new(spec), base, source })

@@ -12,7 +12,10 @@ use crate::{
     upload::segment,
 };
 use api::arm::{Scope, show::record, tree::word};
-use domain::spec::shape::Noun;
+use domain::{
+    names::{DeploymentName, EndpointName, RegistryName, ScheduleName},
+    spec::shape::Noun,
+};
 use serde_json::{Map, Value, json};
 
 /// A noun whose resources are records.
@@ -54,9 +57,20 @@ pub(super) fn read(kind: Kind, args: &FileArgs) -> Done<(Value, Base)> {
 /// The name: the flag's, else the file's.
 pub(super) fn named(kind: Kind, flag: Option<&str>, spec: &Value) -> Done<String> {
     match flag.map(str::to_owned).or_else(|| api::arm::text(spec, "name")) {
-        Some(name) if !name.trim().is_empty() => Ok(name),
-        _ => Err(Failure::input(format!("the {} has no name", kind.word)).hint("set `name` in the file, or add `-n NAME`")),
+        Some(name) => valid(kind.noun, name),
+        None => Err(Failure::input(format!("the {} has no name", kind.word)).hint("set `name` in the file, or add `-n NAME`")),
     }
+}
+
+/// Each noun has its own rule.
+fn valid(noun: Noun, name: String) -> Done<String> {
+    let checked = match noun {
+        Noun::Schedule => ScheduleName::parse(&name).map(String::from),
+        Noun::Registry => RegistryName::parse(&name).map(String::from),
+        Noun::OnlineDeployment | Noun::BatchDeployment => DeploymentName::parse(&name).map(String::from),
+        _ => EndpointName::parse(&name).map(String::from),
+    };
+    checked.map_err(|error| Failure::input(error.to_string()))
 }
 
 /// Puts a record and prints it; on paper, prints what would be sent.
