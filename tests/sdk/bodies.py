@@ -206,26 +206,24 @@ def differences(ours, theirs, at=""):
     elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         for index, (one, other) in enumerate(zip(ours, theirs)):
             yield from differences(one, other, "%s[%d]" % (at, index))
-    elif ours != theirs and not same_label(ours, theirs):
+    elif ours != theirs:
         yield "%s: ours %s, the SDK's %s" % (at, json.dumps(ours)[:160], json.dumps(theirs)[:160])
 
 
-def labelled(value, key=""):
-    """The SDK asks which version of an environment is the latest; ours leaves that to the server. The stand-in says 1."""
+def labelled(value, key="", kind=""):
+    """The SDK asks which version of an asset is the latest; ours leaves that to the server. The stand-in says 1."""
     if isinstance(value, dict):
-        return {name: labelled(inner, name) for name, inner in value.items()}
+        kind = str(value.get("job_input_type") or value.get("jobInputType") or "")
+        return {name: labelled(inner, name, kind) for name, inner in value.items()}
     if isinstance(value, list):
         return [labelled(inner) for inner in value]
-    label = isinstance(value, str) and key == "environment" and re.fullmatch(r"azureml:([^/:@]+)@latest", value)
-    if label and not label.group(1).startswith("AzureML-"):
-        return "azureml:%s/environments/%s/versions/1" % (oracle.SCOPE, label.group(1))
-    return value
-
-
-def same_label(ours, theirs):
-    """The SDK asks which version is the latest; ours leaves that to the server. The stand-in says 1."""
-    label = isinstance(ours, str) and re.fullmatch(r"azureml:([^/:@]+)@latest", ours)
-    return bool(label) and isinstance(theirs, str) and theirs.endswith("/%s/versions/1" % label.group(1))
+    label = isinstance(value, str) and re.fullmatch(r"azureml:([^/:@]+)@latest", value)
+    if not label or label.group(1).startswith("AzureML-"):
+        return value
+    plural = {"environment": "environments", "environmentId": "environments", "componentId": "components", "assetId": "components", "model": "models"}
+    plural = plural.get(key, "models" if kind.endswith("_model") else "data")
+    prefix = "azureml:" if key == "environment" else ""
+    return "%s%s/%s/%s/versions/1" % (prefix, oracle.SCOPE, plural, label.group(1))
 
 
 if __name__ == "__main__":
