@@ -213,14 +213,14 @@ def differences(ours, theirs, at=""):
 def labelled(value, key="", kind=""):
     """The SDK asks which version of an asset is the latest; ours leaves that to the server. The stand-in says 1."""
     if isinstance(value, dict):
-        kind = str(value.get("job_input_type") or value.get("jobInputType") or "")
+        kind = str(value.get("job_input_type") or value.get("jobInputType") or key)
         return {name: labelled(inner, name, kind) for name, inner in value.items()}
     if isinstance(value, list):
         return [labelled(inner) for inner in value]
     label = isinstance(value, str) and re.fullmatch(r"azureml:([^/:@]+)@latest", value)
     if not label or label.group(1).startswith("AzureML-"):
         return value
-    plural = {"environment": "environments", "environmentId": "environments", "componentId": "components", "assetId": "components", "model": "models"}
+    plural = {"environment": "environments", "environmentId": "environments", "componentId": "components", "model": "models", "assetId": "components" if kind == "componentId" else "models"}
     plural = plural.get(key, "models" if kind.endswith("_model") else "data")
     prefix = "azureml:" if key == "environment" else ""
     return "%s%s/%s/%s/versions/1" % (prefix, oracle.SCOPE, plural, label.group(1))

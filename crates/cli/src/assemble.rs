@@ -63,7 +63,7 @@ pub(crate) async fn environment(post: &Post<'_>, base: &Base, value: &Value, nam
     let doing = || "cannot register the environment".to_owned();
     if let Some(text) = value.as_str() {
         if is_remote(text) || !looks_local(text) {
-            return Ok(post.scope.resolve("environments", text));
+            return post.resolve("environments", text).await;
         }
         let path = base.existing("environment", plain(text))?;
         let (spec, base) = spec_file::tree(Noun::Environment, &path, &[])?;
@@ -84,7 +84,7 @@ async fn environment_in(post: &Post<'_>, base: &Base, spec: &mut Value, named: b
 async fn model(post: &Post<'_>, base: &Base, value: &Value) -> Done<String> {
     if let Some(text) = value.as_str() {
         if is_remote(text) {
-            return Ok(post.scope.resolve("models", text));
+            return post.resolve("models", text).await;
         }
         return inline_model(post, base, &json!({"path": text})).await;
     }
@@ -131,7 +131,7 @@ pub(crate) async fn inputs(post: &Post<'_>, base: &Base, spec: &mut Value) -> Do
         let Some(path) = word(input, "path").map(str::to_owned).filter(|path| !is_binding(path)) else { continue };
         let kind = if word(input, "type").is_some_and(|kind| kind.ends_with("_model")) { "models" } else { "data" };
         let found = match is_remote(&path) {
-            true => post.scope.resolve(kind, &path),
+            true => post.resolve(kind, &path).await?,
             false => {
                 let key = format!("inputs.{name}.path");
                 let sent = post.data(&base.existing(&key, &path)?, None).await;

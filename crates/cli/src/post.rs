@@ -7,7 +7,7 @@
 use crate::{
     commands::{Context, Session, settle},
     failure::{Done, Failure},
-    upload::{data_address, outline, upload_code, upload_data},
+    upload::{data_address, outline, segment, upload_code, upload_data},
 };
 use api::{ClientError, arm::Scope};
 use serde_json::{Value, json};
@@ -112,6 +112,17 @@ impl<'a> Post<'a> {
             Way::Live(session) => session.find(&session.path(rest)).await,
             Way::Paper(_) => Ok(None),
         }
+    }
+
+    /// A reference to an asset as the id it stands for; of a label, the version that has it now.
+    pub(crate) async fn resolve(&self, kind: &str, text: &str) -> Done<String> {
+        let resolved = self.scope.resolve(kind, text);
+        let label = text.strip_prefix("azureml:").and_then(|rest| rest.strip_suffix("@latest"));
+        let Some(name) = label.filter(|name| !name.contains('/')) else { return Ok(resolved) };
+        let container = self.find(&format!("{kind}/{}", segment(name))).await?;
+        let latest = container.and_then(|found| api::arm::text(&found["properties"], "latestVersion"));
+        // What is not here may be one of the curated ones, which the server knows by their label.
+        Ok(latest.map_or(resolved, |version| self.scope.asset(kind, name, &version)))
     }
 
     /// The version after the last of this asset.

@@ -25,7 +25,7 @@ pub(crate) async fn batch_deployment(post: &Post<'_>, base: &Base, spec: &Value)
     let mut spec = spec.clone();
     let location = post.location().await?;
     if word(&spec, "type") == Some("pipeline") || some(&spec, "component").is_some() {
-        let (id, defined) = match Source::of(post, base, some(&spec, "component"))? {
+        let (id, defined) = match Source::of(post, base, some(&spec, "component")).await? {
             Source::Registered { id, .. } => (id, None),
             Source::Defined { spec, base, .. } => (anonymous(post, &base, &spec).await?, Some(spec)),
             Source::Itself => (of_job(post, word(&spec, "job_definition").unwrap_or_default()).await?, None),

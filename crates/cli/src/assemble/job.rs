@@ -56,7 +56,7 @@ async fn pipeline_job(post: &Post<'_>, base: &Base, spec: &mut Value) -> Done<Va
             }
         }
     }
-    let id = match Source::of(post, base, some(spec, "component"))? {
+    let id = match Source::of(post, base, some(spec, "component")).await? {
         Source::Itself => None,
         Source::Registered { id, .. } => Some(id),
         Source::Defined { spec, base, .. } => Some(pipeline::anonymous(post, &base, &spec).await?),

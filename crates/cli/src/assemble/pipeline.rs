@@ -30,14 +30,14 @@ pub(crate) enum Source {
 
 impl Source {
     /// Reads what a `component` or `trial` key says.
-    pub(crate) fn of(post: &Post<'_>, base: &Base, value: Option<&Value>) -> Done<Source> {
+    pub(crate) async fn of(post: &Post<'_>, base: &Base, value: Option<&Value>) -> Done<Source> {
         let Some(value) = value else { return Ok(Source::Itself) };
         let Some(text) = value.as_str() else {
             return Ok(Source::Defined { spec: Box::new(value.clone()), base: base.clone(), source: FROM_JOB });
         };
         if text.starts_with("azureml:") || text.starts_with('/') && !looks_local(text) {
             let source = if text.contains("//registries/") { "REMOTE.REGISTRY" } else { "REMOTE.WORKSPACE.COMPONENT" };
-            return Ok(Source::Registered { id: post.scope.resolve("components", text), source });
+            return Ok(Source::Registered { id: post.resolve("components", text).await?, source });
         }
         let path = base.existing("component", plain(text))?;
         // Inside another file a component goes by its content, whatever its own name is.
@@ -105,6 +105,7 @@ pub(super) fn nodes<'f>(post: &'f Post<'_>, base: &'f Base, pipeline: &'f Value)
         let mut known = pipeline.clone();
         for (name, job) in some(pipeline, "jobs").map(entries).into_iter().flatten() {
             let source = Source::of(post, base, some(job, "component").or_else(|| some(job, "trial")))
+                .await
                 .doing(|| format!("cannot use node `{name}`"))?;
             if let Source::Defined { spec, .. } = &source {
                 known["jobs"][name]["$interface"] = json!({"inputs": spec["inputs"], "outputs": spec["outputs"]});

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use std::{fs, path::Path, process::ExitCode};
 
 /// A checked job file: a command job has a type of its own, the others are trees.
+#[derive(Debug)]
 enum Described {
     Command(Box<CommandJob>),
     Other(Value),
@@ -157,10 +158,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pipeline.yml");
         fs::write(&file, "type: pipeline\njobs: {a: {command: x, environment: 'azureml:e:1'}}\n").unwrap();
-        let shown = read(&file, &[]).unwrap_err().to_string();
+        let shown = read(&file, &[], false).unwrap_err().to_string();
         assert!(shown.contains("`type: pipeline` jobs cannot run yet; command jobs can"), "{shown}");
         fs::write(&file, "type: pipeline\njobs: {a: {comand: x}}\n").unwrap();
-        let shown = read(&file, &[]).unwrap_err().to_string();
+        let shown = read(&file, &[], false).unwrap_err().to_string();
         assert!(shown.contains("did you mean `command`?") && !shown.contains("cannot run yet"), "{shown}");
     }
 }
