@@ -24,9 +24,9 @@ use api::{
     },
     blob::sha256,
 };
+use domain::spec::shape::Noun;
 use domain::spec::{Environment, Model};
 use serde::de::DeserializeOwned;
-use domain::spec::shape::Noun;
 use serde_json::{Value, json};
 
 /// The id of code: uploaded where it is local.
@@ -116,7 +116,8 @@ async fn inline_model(post: &Post<'_>, base: &Base, value: &Value) -> Done<Strin
 
 /// Uploads what inputs name on this machine; afterwards they hold addresses and ids.
 pub(crate) async fn inputs(post: &Post<'_>, base: &Base, spec: &mut Value) -> Done {
-    let names: Vec<String> = some(spec, "inputs").map(|all| entries(all).map(|(name, _)| name.clone()).collect()).unwrap_or_default();
+    let names: Vec<String> =
+        some(spec, "inputs").map(|all| entries(all).map(|(name, _)| name.clone()).collect()).unwrap_or_default();
     for name in names {
         let input = &mut spec["inputs"][&name];
         if some(input, "path").is_none()
@@ -171,9 +172,8 @@ fn typed<T: DeserializeOwned>(value: &Value, what: &str) -> Done<T> {
             }
         }
     }
-    serde_json::from_value(value).map_err(|error| {
-        Failure::input(format!("the {what} cannot be understood")).because(error.to_string())
-    })
+    serde_json::from_value(value)
+        .map_err(|error| Failure::input(format!("the {what} cannot be understood")).because(error.to_string()))
 }
 
 fn id_of(resource: &Value) -> String {

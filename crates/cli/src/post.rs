@@ -157,8 +157,16 @@ impl<'a> Post<'a> {
 
 /// Keys whose values are nobody's to see, not even on the screen of whoever wrote them down.
 const SECRETS: &[&str] = &[
-    "adminUserPassword", "password", "privateKeyData", "key", "sasToken", "clientSecret", "certificate", "secretAccessKey",
-    "accessKeyId", "serviceAccountKey",
+    "adminUserPassword",
+    "password",
+    "privateKeyData",
+    "key",
+    "sasToken",
+    "clientSecret",
+    "certificate",
+    "secretAccessKey",
+    "accessKeyId",
+    "serviceAccountKey",
 ];
 
 /// The body without its secrets.

@@ -84,6 +84,11 @@ pub fn show(kind: &str, resource: &Value) -> Value {
             json!({"path": build.get("contextUri"), "dockerfile_path": build.get("dockerfilePath")}),
         );
     }
+    if let Some(Value::Object(spec)) = p.get("componentSpec") {
+        let own = ["name", "version", "description", "tags", "$schema"];
+        let shown = spec.iter().filter(|(key, _)| !own.contains(&key.as_str()) && !key.starts_with('_'));
+        out.extend(shown.map(|(key, value)| (key.clone(), value.clone())));
+    }
     if kind == "models" {
         put(&mut out, "flavors", p.get("flavors").cloned());
     }

@@ -127,9 +127,7 @@ fn finish(out: &mut Map<String, Value>, kind: &str) {
     }
     if kind == "parallel" {
         swap(out, "partition_keys", &|keys| json!(python_list(keys)));
-        for key in ["mini_batch_size"] {
-            swap(out, key, &bytes_of);
-        }
+        swap(out, "mini_batch_size", &bytes_of);
         if let Some(Value::Object(task)) = out.get_mut("task") {
             for key in ["code", "environment"] {
                 if let Some(Value::String(text)) = task.get_mut(key)
@@ -142,7 +140,8 @@ fn finish(out: &mut Map<String, Value>, kind: &str) {
     }
     if kind == "spark" {
         let own = super::spark::own_identity(out.contains_key("computeId"));
-        out.entry("identity").or_insert_with(|| entries(&own).map(|(k, v)| (super::datastore::snake(k), v.clone())).collect());
+        out.entry("identity")
+            .or_insert_with(|| entries(&own).map(|(k, v)| (super::datastore::snake(k), v.clone())).collect());
         if let Some(Value::Object(conf)) = out.get_mut("conf") {
             super::spark::complete(conf);
         }

@@ -223,7 +223,10 @@ mod tests {
             ("azureml:e:1", format!("{head}/environments/e/versions/1")),
             ("azureml:e@latest", "azureml:e@latest".to_owned()),
             ("azureml:/subscriptions/x", "/subscriptions/x".to_owned()),
-            ("azureml://registries/r/environments/e/versions/1", "azureml://registries/r/environments/e/versions/1".to_owned()),
+            (
+                "azureml://registries/r/environments/e/versions/1",
+                "azureml://registries/r/environments/e/versions/1".to_owned(),
+            ),
             ("https://x/y:z", "https://x/y:z".to_owned()),
         ] {
             assert_eq!(scope.resolve("environments", text), expect);

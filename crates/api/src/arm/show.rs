@@ -10,8 +10,18 @@ use serde_json::{Map, Value, json};
 
 /// Maps whose keys belong to the user, not to us.
 const OPAQUE: &[&str] = &[
-    "tags", "properties", "traffic", "mirror_traffic", "environment_variables", "inputs", "outputs", "jobs",
-    "user_assigned_identities", "settings", "conf", "component_spec",
+    "tags",
+    "properties",
+    "traffic",
+    "mirror_traffic",
+    "environment_variables",
+    "inputs",
+    "outputs",
+    "jobs",
+    "user_assigned_identities",
+    "settings",
+    "conf",
+    "component_spec",
 ];
 
 /// Wire names that files spell in another way.
@@ -65,9 +75,11 @@ fn spoken(key: &str, value: &Value) -> (String, Value) {
 }
 
 fn action(value: &Value) -> (String, Value) {
-    for (wire, ours) in
-        [("jobDefinition", "create_job"), ("dataImportDefinition", "import_data"), ("monitorDefinition", "create_monitor")]
-    {
+    for (wire, ours) in [
+        ("jobDefinition", "create_job"),
+        ("dataImportDefinition", "import_data"),
+        ("monitorDefinition", "create_monitor"),
+    ] {
         if let Some(inner) = some(value, wire) {
             return (ours.to_owned(), snaked(inner));
         }

@@ -87,8 +87,10 @@ pub(crate) enum OnlineDeploymentVerb {
     #[command(after_help = "Examples:\n  peregrine online-deployment list -e iris")]
     List(DeploymentList),
     /// Change a deployment
-    #[command(after_help = "Examples:\n  peregrine online-deployment update -n blue -e iris --set instance_count=3\n  \
-                            peregrine online-deployment update -f blue.yml")]
+    #[command(
+        after_help = "Examples:\n  peregrine online-deployment update -n blue -e iris --set instance_count=3\n  \
+                            peregrine online-deployment update -f blue.yml"
+    )]
     Update(DeploymentUpdate),
     /// Delete a deployment that gets no traffic
     #[command(after_help = "Examples:\n  peregrine online-deployment delete -n blue -e iris --yes")]
@@ -144,7 +146,9 @@ pub(crate) enum BatchDeploymentVerb {
     #[command(after_help = "Examples:\n  peregrine batch-deployment list -e scoring")]
     List(DeploymentList),
     /// Change a batch deployment
-    #[command(after_help = "Examples:\n  peregrine batch-deployment update -n blue -e scoring --set description=nightly")]
+    #[command(
+        after_help = "Examples:\n  peregrine batch-deployment update -n blue -e scoring --set description=nightly"
+    )]
     Update(DeploymentUpdate),
     /// Delete a batch deployment
     #[command(after_help = "Examples:\n  peregrine batch-deployment delete -n blue -e scoring --yes")]
@@ -157,7 +161,9 @@ pub(crate) enum BatchDeploymentVerb {
 #[derive(Debug, Subcommand)]
 pub(crate) enum RegistryVerb {
     /// Create a registry: assets that workspaces share
-    #[command(after_help = "Examples:\n  peregrine registry create -n shared\n  peregrine registry create -f registry.yml")]
+    #[command(
+        after_help = "Examples:\n  peregrine registry create -n shared\n  peregrine registry create -f registry.yml"
+    )]
     Create(Create),
     /// Show a registry
     #[command(after_help = "Examples:\n  peregrine registry show -n shared")]

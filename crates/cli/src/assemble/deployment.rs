@@ -51,7 +51,9 @@ async fn of_job(post: &Post<'_>, job: &str) -> Done<String> {
 
 /// What is collected from requests is kept as data; each collection names where.
 async fn collect(post: &Post<'_>, spec: &mut Value) -> Done {
-    let Some(all) = some(spec, "data_collector").and_then(|one| some(one, "collections")).cloned() else { return Ok(()) };
+    let Some(all) = some(spec, "data_collector").and_then(|one| some(one, "collections")).cloned() else {
+        return Ok(());
+    };
     let text = |key: &str| word(spec, key).unwrap_or_default().to_owned();
     let (endpoint, deployment) = (text("endpoint_name"), text("name"));
     for (name, one) in entries(&all).filter(|(_, one)| some(one, "data").is_none()) {
@@ -59,7 +61,8 @@ async fn collect(post: &Post<'_>, spec: &mut Value) -> Done {
         if !on {
             continue;
         }
-        let uri = format!("azureml://datastores/workspaceblobstore/paths/modelDataCollector/{endpoint}/{deployment}/{name}");
+        let uri =
+            format!("azureml://datastores/workspaceblobstore/paths/modelDataCollector/{endpoint}/{deployment}/{name}");
         let body = json!({"properties": {
             "dataType": "uri_folder", "dataUri": uri, "isAnonymous": false, "isArchived": false, "tags": {}, "properties": {},
         }});

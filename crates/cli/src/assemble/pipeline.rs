@@ -69,10 +69,8 @@ async fn resolved(post: &Post<'_>, base: &Base, spec: &Value) -> Done<Value> {
         code_in(post, base, task).await?;
         environment_in(post, base, task, false).await?;
     }
-    for (key, make) in [("partition_keys", pipeline::python_list as fn(&Value) -> String)] {
-        if let Some(value) = some(&spec, key).filter(|value| value.is_array()) {
-            spec[key] = json!(make(value));
-        }
+    if let Some(keys) = some(&spec, "partition_keys").filter(|keys| keys.is_array()) {
+        spec["partition_keys"] = json!(pipeline::python_list(keys));
     }
     if some(&spec, "partition_keys").is_some() && some(&spec, "mini_batch_size").is_none() {
         spec["mini_batch_size"] = json!(0);
@@ -121,14 +119,7 @@ pub(super) fn nodes<'f>(post: &'f Post<'_>, base: &'f Base, pipeline: &'f Value)
     })
 }
 
-async fn node(
-    post: &Post<'_>,
-    base: &Base,
-    name: &str,
-    job: &Value,
-    source: Source,
-    pipeline: &Value,
-) -> Done<Value> {
+async fn node(post: &Post<'_>, base: &Base, name: &str, job: &Value, source: Source, pipeline: &Value) -> Done<Value> {
     let mut job = job.clone();
     let kind = kind_of(&job, &source);
     if kind == "automl" {

@@ -124,9 +124,8 @@ pub(super) async fn create(
     version: Option<&str>,
     properties: &Value,
 ) -> Done {
-    let made = put(post, kind, name, version, properties)
-        .await
-        .doing(|| format!("cannot register {} `{name}`", kind.noun))?;
+    let made =
+        put(post, kind, name, version, properties).await.doing(|| format!("cannot register {} `{name}`", kind.noun))?;
     if post.shown()? {
         return Ok(());
     }
@@ -134,14 +133,14 @@ pub(super) async fn create(
 }
 
 pub(super) async fn show_one(context: &Context, kind: Kind, args: &Show) -> Done {
-    no_registry(kind, args.registry.as_deref())?;
     let session = context.session().await?;
-    context.output.show(&show(kind.path, &find(&session, kind, &args.which).await?))
+    let home = home(&session, args.registry.as_deref());
+    context.output.show(&show(kind.path, &find_in(&session, &home, kind, &args.which).await?))
 }
 
 pub(super) async fn list(context: &Context, kind: Kind, args: &List) -> Done {
-    no_registry(kind, args.registry.as_deref())?;
     let session = context.session().await?;
+    let home = home(&session, args.registry.as_deref());
     let view = match (args.archived_only, args.include_archived) {
         (true, _) => "ArchivedOnly",
         (_, true) => "All",
@@ -151,7 +150,7 @@ pub(super) async fn list(context: &Context, kind: Kind, args: &List) -> Done {
         Some(name) => (format!("{}/{}/versions", kind.path, named(kind, Some(name))?), VERSIONS),
         None => (kind.path.to_owned(), NAMES),
     };
-    let path = session.path(&format!("{path}?listViewType={view}&$top={}", args.max_results.min(1_000)));
+    let path = format!("{home}/{path}?listViewType={view}&$top={}", args.max_results.min(1_000));
     let found = session.client.list(&path, args.max_results).await.doing(|| format!("cannot list {}", kind.path))?;
     context.output.list(found.iter().map(|item| show(kind.path, item)).collect(), columns)
 }
@@ -198,7 +197,8 @@ pub(super) async fn share(context: &Context, kind: Kind, args: &Share) -> Done {
     let workspace: Value = session.client.get(&session.scope.path()).await?;
     let place = |key: &Value| key.as_str().unwrap_or("local").to_owned();
     let (location, id) = (place(&workspace["location"]), place(&workspace["properties"]["workspaceId"]));
-    let source = format!("azureml://locations/{location}/workspaces/{id}/{}/{}/versions/{}", kind.path, args.name, args.version);
+    let source =
+        format!("azureml://locations/{location}/workspaces/{id}/{}/{}/versions/{}", kind.path, args.name, args.version);
     let (name, version) = (
         args.share_with_name.as_deref().unwrap_or(&args.name),
         args.share_with_version.as_deref().unwrap_or(&args.version),
@@ -215,8 +215,17 @@ pub(super) async fn share(context: &Context, kind: Kind, args: &Share) -> Done {
 
 /// A version that must exist; the latest where none is named.
 pub(super) async fn find(session: &Session<'_>, kind: Kind, which: &Which) -> Done<Value> {
+    find_in(session, &session.scope.path(), kind, which).await
+}
+
+/// The path of the registry named, else of the workspace.
+fn home(session: &Session<'_>, registry: Option<&str>) -> String {
+    registry.map_or_else(|| session.scope.path(), |name| registry::path(&session.scope, name))
+}
+
+async fn find_in(session: &Session<'_>, home: &str, kind: Kind, which: &Which) -> Done<Value> {
     let name = named(kind, Some(&which.name))?;
-    let container = session.path(&format!("{}/{name}", kind.path));
+    let container = format!("{home}/{}/{name}", kind.path);
     let version = match (&which.version, which.label.as_deref()) {
         (Some(version), _) => {
             Version::parse(version).map(String::from).map_err(|error| Failure::input(error.to_string()))?
@@ -249,15 +258,6 @@ fn unknown(session: &Session<'_>, kind: Kind, which: &Which) -> Failure {
     Failure::input(format!("there is no {} `{shown}`", kind.noun))
         .because(format!("workspace `{}` has none of that name", session.scope.workspace))
         .hint(format!("run `peregrine {} list`", kind.noun))
-}
-
-fn no_registry(kind: Kind, registry: Option<&str>) -> Done {
-    match registry {
-        None => Ok(()),
-        Some(registry) => Err(Failure::input(format!("registry `{registry}` has no {} here", kind.path))
-            .because("only the curated environments of registry `azureml` are shipped")
-            .hint("leave `--registry` out to see the workspace's own")),
-    }
 }
 
 fn versions(count: usize) -> String {

@@ -14,7 +14,10 @@ use crate::{
     post::Post,
     spec_file::{self, Base},
 };
-use api::arm::{reference::is_remote, tree::{some, word}};
+use api::arm::{
+    reference::is_remote,
+    tree::{some, word},
+};
 use domain::spec::shape::Noun;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -24,7 +27,9 @@ pub(super) async fn run(context: &Context, verb: ComponentVerb) -> Done<ExitCode
         ComponentVerb::Create(args) => create(context, &args).await?,
         ComponentVerb::Show(args) => asset::show_one(context, COMPONENTS, &args).await?,
         ComponentVerb::List(args) => asset::list(context, COMPONENTS, &args).await?,
-        ComponentVerb::Update(args) => asset::update(context, COMPONENTS, &args, &[("description", "description")]).await?,
+        ComponentVerb::Update(args) => {
+            asset::update(context, COMPONENTS, &args, &[("description", "description")]).await?
+        }
         ComponentVerb::Archive(which) => asset::archive(context, COMPONENTS, &which, true).await?,
         ComponentVerb::Restore(which) => asset::archive(context, COMPONENTS, &which, false).await?,
         ComponentVerb::Share(args) => asset::share(context, COMPONENTS, &args).await?,
@@ -44,7 +49,8 @@ async fn create(context: &Context, args: &ComponentCreate) -> Done {
     check_files(&spec, &base)?;
     let version = some(&spec, "version").and_then(api::arm::tree::python);
     let post = Post::open(context, common.dry_run).await?;
-    let body = assemble::component(&post, &base, &spec).await.doing(|| format!("cannot register component `{name}`"))?;
+    let body =
+        assemble::component(&post, &base, &spec).await.doing(|| format!("cannot register component `{name}`"))?;
     asset::create(context, COMPONENTS, &post, &name, version.as_deref(), &body["properties"]).await
 }
 

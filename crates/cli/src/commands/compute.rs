@@ -15,7 +15,7 @@ use crate::{
 use api::arm::{
     PROVIDER,
     datastore::snake,
-    place::{COMPUTES, compute},
+    place::{compute, show_compute},
 };
 use domain::{
     names::ComputeName,
@@ -95,12 +95,12 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
             "notice: targets of type `{kind}` are kept but cannot run work yet; jobs run on this machine, target `local`"
         ));
     }
-    context.output.show(&view(&made))
+    context.output.show(&show_compute(&made))
 }
 
 async fn show_one(context: &Context, args: &Name) -> Done {
     let session = context.session().await?;
-    context.output.show(&view(&fetch(&session, &named(Some(&args.name))?).await?))
+    context.output.show(&show_compute(&fetch(&session, &named(Some(&args.name))?).await?))
 }
 
 async fn list(context: &Context, args: &ComputeList) -> Done {
@@ -111,7 +111,7 @@ async fn list(context: &Context, args: &ComputeList) -> Done {
         .await
         .doing(|| "cannot list compute targets".to_owned())?;
     let wanted = |item: &Value| args.kind.as_ref().is_none_or(|kind| text(item, "type").eq_ignore_ascii_case(kind));
-    context.output.list(found.iter().map(view).filter(wanted).collect(), COLUMNS)
+    context.output.list(found.iter().map(show_compute).filter(wanted).collect(), COLUMNS)
 }
 
 async fn update(context: &Context, args: &Update) -> Done {
@@ -125,7 +125,7 @@ async fn update(context: &Context, args: &Update) -> Done {
     let request = json!({"location": target["location"], "tags": target["tags"], "properties": target["properties"]});
     let changed = settle::put(&session, &at(&session, &name), &request, true).await;
     let changed = changed.doing(|| format!("cannot change compute target `{name}`"))?;
-    context.output.show(&view(&changed))
+    context.output.show(&show_compute(&changed))
 }
 
 /// Removes the record; `action` says what becomes of the machines behind it.
@@ -160,9 +160,7 @@ async fn list_usage(context: &Context) -> Done {
     let path =
         format!("/subscriptions/{}/providers/{PROVIDER}/locations/{location}/usages", session.scope.subscription);
     let found = session.client.list(&path, usize::MAX).await.doing(|| "cannot list usage".to_owned())?;
-    let view = |item: &Value| {
-        json!({"name": item["name"]["value"], "current_value": item["currentValue"], "limit": item["limit"], "unit": item["unit"]})
-    };
+    let view = |item: &Value| json!({"name": item["name"]["value"], "current_value": item["currentValue"], "limit": item["limit"], "unit": item["unit"]});
     context.output.list(found.iter().map(view).collect(), USAGE)
 }
 
@@ -205,29 +203,6 @@ fn body(spec: &Compute, location: &str) -> Value {
     compute(&tree, location)
 }
 
-/// A target in the words of its YAML file, plus what the server knows about it.
-fn view(resource: &Value) -> Value {
-    let properties = &resource["properties"];
-    let wire = text(properties, "computeType");
-    let kind =
-        COMPUTES.iter().find(|(_, known)| known.eq_ignore_ascii_case(&wire)).map_or(wire.as_str(), |(ours, _)| ours);
-    let mut out = Map::new();
-    out.insert("name".to_owned(), resource["name"].clone());
-    out.insert("type".to_owned(), json!(kind));
-    for (wire, ours) in [("provisioningState", "provisioning_state"), ("description", "description")] {
-        out.insert(ours.to_owned(), properties[wire].clone());
-    }
-    out.extend(snaked(&properties["properties"]));
-    out.insert(
-        "tags".to_owned(),
-        resource.get("tags").filter(|tags| tags.is_object()).cloned().unwrap_or_else(|| json!({})),
-    );
-    out.insert("location".to_owned(), resource["location"].clone());
-    out.insert("id".to_owned(), resource["id"].clone());
-    out.retain(|_, value| !value.is_null());
-    Value::Object(out)
-}
-
 fn snaked(value: &Value) -> Map<String, Value> {
     let entries = value.as_object().into_iter().flatten();
     entries.filter(|(_, value)| !value.is_null()).map(|(key, value)| (snake(key), value.clone())).collect()
@@ -266,7 +241,7 @@ mod tests {
         spec.settings.insert("instance_types".into(), json!({"gpu": {"resources": {}}}));
         let mut resource = body(&spec, "here");
         resource["name"] = json!("local");
-        let shown = view(&resource);
+        let shown = show_compute(&resource);
         assert_eq!((&shown["type"], &shown["isolation"]), (&json!("local"), &json!("required")));
         assert_eq!(shown["instance_types"], json!({"gpu": {"resources": {}}}));
     }

@@ -41,7 +41,9 @@ pub(super) async fn online(context: &Context, verb: OnlineDeploymentVerb) -> Don
     let at = |which: &Deployment| at(&scope, "onlineEndpoints", &which.endpoint_name, &which.name);
     match verb {
         OnlineDeploymentVerb::Create(args) => create_online(context, &args).await?,
-        OnlineDeploymentVerb::Show(args) => record::show_one(context, ONLINE, &context.session().await?, &at(&args)).await?,
+        OnlineDeploymentVerb::Show(args) => {
+            record::show_one(context, ONLINE, &context.session().await?, &at(&args)).await?
+        }
         OnlineDeploymentVerb::List(args) => {
             let path = format!("onlineEndpoints/{}/deployments", segment(&args.endpoint_name));
             record::list(context, ONLINE, &path, &args.list).await?;
@@ -118,7 +120,9 @@ async fn create_batch(context: &Context, args: &BatchDeploymentCreate) -> Done {
 async fn send_back(session: &super::Session<'_>, at: &Place, found: &Value) -> Done {
     let mut body = found.clone();
     if let Some(map) = body.as_object_mut() {
-        map.retain(|key, value| ["location", "tags", "identity", "properties"].contains(&key.as_str()) && !value.is_null());
+        map.retain(|key, value| {
+            ["location", "tags", "identity", "properties"].contains(&key.as_str()) && !value.is_null()
+        });
     }
     settle::put(session, &at.path, &body, true).await.map(drop)
 }
@@ -156,7 +160,9 @@ fn change(kind: Kind, found: &mut Value, change: &crate::args::ChangeArgs) -> Do
         let text = rest.set.remove(at);
         let count = text.split_once('=').and_then(|(_, count)| count.trim().parse::<u32>().ok());
         let Some(count) = count else {
-            return Err(Failure::input(format!("`--set {text}` is not a number")).hint("write `--set instance_count=3`"));
+            return Err(
+                Failure::input(format!("`--set {text}` is not a number")).hint("write `--set instance_count=3`")
+            );
         };
         found["sku"]["capacity"] = json!(count);
         if rest.set.is_empty() && rest.remove.is_empty() {

@@ -21,7 +21,10 @@ use api::arm::{
     tree::{entries, word},
 };
 use domain::spec::shape::Noun;
-use reqwest::{Method, header::CONTENT_TYPE};
+use reqwest::{
+    Method,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
+};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
@@ -48,10 +51,8 @@ pub(super) const BATCH: Kind = Kind {
     ],
     open: &[("description", "description")],
 };
-const JOBS: &[Column] = &[
-    Column::new("NAME", |item| text(item, "name")).whole(),
-    Column::new("STATUS", |item| text(item, "status")),
-];
+const JOBS: &[Column] =
+    &[Column::new("NAME", |item| text(item, "name")).whole(), Column::new("STATUS", |item| text(item, "status"))];
 
 pub(super) async fn online(context: &Context, verb: OnlineEndpointVerb) -> Done<ExitCode> {
     let at = |name: &str| Place::new(&context.config.scope(), "onlineEndpoints", name);
@@ -104,7 +105,8 @@ async fn create_online(context: &Context, args: &EndpointCreate) -> Done {
         spec["compute"] = json!(post.scope.named("computes", compute));
     }
     let body = endpoint::online(&spec, &post.location().await?);
-    record::put(context, ONLINE, &post, &Place::new(&post.scope, "onlineEndpoints", &name), &body, !common.no_wait).await
+    record::put(context, ONLINE, &post, &Place::new(&post.scope, "onlineEndpoints", &name), &body, !common.no_wait)
+        .await
 }
 
 async fn create_batch(context: &Context, args: &Create) -> Done {
@@ -149,7 +151,9 @@ async fn update_batch(context: &Context, args: Update) -> Done {
     record::edit(context, BATCH, &at, !args.no_wait, |found| {
         let mut change = args.change.clone();
         let default = change.set.iter().position(|text| text.starts_with("defaults.deployment_name="));
-        if let Some((_, deployment)) = default.map(|at| change.set.remove(at)).as_deref().and_then(|t| t.split_once('=')) {
+        if let Some((_, deployment)) =
+            default.map(|at| change.set.remove(at)).as_deref().and_then(|t| t.split_once('='))
+        {
             found["properties"]["defaults"] = json!({"deploymentName": deployment});
             if change.set.is_empty() && change.remove.is_empty() {
                 return Ok(());
@@ -188,9 +192,9 @@ async fn invoke(context: &Context, at: &Place, args: &Invoke) -> Done {
     let keys = settle::post(&session, &format!("{}/listKeys", at.path), &json!({}), true).await.unwrap_or(Value::Null);
     let uri = scoring_uri(&found, at)?;
     let mut call = session.client.request(Method::POST, &uri).header(CONTENT_TYPE, "application/json").body(request);
-    if let Some(key) = word(&keys, "primaryKey") {
+    if let Some(Ok(key)) = word(&keys, "primaryKey").map(|key| HeaderValue::try_from(format!("Bearer {key}"))) {
         // Replaces the token of this user: a scoring address takes keys.
-        call = call.header(reqwest::header::AUTHORIZATION, format!("Bearer {key}"));
+        call = call.headers(HeaderMap::from_iter([(AUTHORIZATION, key)]));
     }
     if let Some(deployment) = &args.deployment_name {
         call = call.header("azureml-model-deployment", deployment);
@@ -214,7 +218,8 @@ async fn invoke_batch(context: &Context, at: &Place, args: &BatchInvoke) -> Done
     if let Some(deployment) = &args.deployment_name {
         call = call.header("azureml-model-deployment", deployment);
     }
-    let answer = session.client.send(call).await.doing(|| format!("batch endpoint `{}` did not start a job", at.name))?;
+    let answer =
+        session.client.send(call).await.doing(|| format!("batch endpoint `{}` did not start a job", at.name))?;
     let made: Value = answer.json().await.map_err(|error| session.client.unreachable(error))?;
     context.output.show(&made)
 }
@@ -229,9 +234,9 @@ async fn list_jobs(context: &Context, at: &Place) -> Done {
 }
 
 fn scoring_uri(found: &Value, at: &Place) -> Done<String> {
-    word(&found["properties"], "scoringUri").map(str::to_owned).ok_or_else(|| {
-        Failure::input(format!("endpoint `{}` has no address to send requests to", at.name))
-    })
+    word(&found["properties"], "scoringUri")
+        .map(str::to_owned)
+        .ok_or_else(|| Failure::input(format!("endpoint `{}` has no address to send requests to", at.name)))
 }
 
 /// `blue=90 green=10`, in one text or several; `None` where nothing was said.

@@ -136,9 +136,9 @@ async fn body(post: &Post<'_>, spec: &Environment, base: &Base, anonymous: bool)
         None => None,
     };
     let context = match build_path(spec) {
-        Some(path) => Some(
-            post.data(&base.path(path), None).await.doing(|| "cannot send the build context".to_owned())?,
-        ),
+        Some(path) => {
+            Some(post.data(&base.path(path), None).await.doing(|| "cannot send the build context".to_owned())?)
+        }
         None => None,
     };
     Ok(environment_body(spec, conda.as_deref(), context.as_deref(), anonymous))

@@ -29,6 +29,12 @@ pub(super) struct Kind {
     pub(super) open: &'static [change::Allowed],
 }
 
+impl Kind {
+    fn plural(&self) -> String {
+        self.word.strip_suffix('y').map_or_else(|| format!("{}s", self.word), |stem| format!("{stem}ies"))
+    }
+}
+
 /// Where a record is, and its name for messages.
 #[derive(Clone)]
 pub(super) struct Place {
@@ -58,7 +64,10 @@ pub(super) fn read(kind: Kind, args: &FileArgs) -> Done<(Value, Base)> {
 pub(super) fn named(kind: Kind, flag: Option<&str>, spec: &Value) -> Done<String> {
     match flag.map(str::to_owned).or_else(|| api::arm::text(spec, "name")) {
         Some(name) => valid(kind.noun, name),
-        None => Err(Failure::input(format!("the {} has no name", kind.word)).hint("set `name` in the file, or add `-n NAME`")),
+        None => {
+            Err(Failure::input(format!("the {} has no name", kind.word))
+                .hint("set `name` in the file, or add `-n NAME`"))
+        }
     }
 }
 
@@ -90,7 +99,8 @@ pub(super) async fn show_one(context: &Context, kind: Kind, session: &Session<'_
 pub(super) async fn list(context: &Context, kind: Kind, path: &str, args: &place::List) -> Done {
     let session = context.session().await?;
     let path = if path.starts_with('/') { path.to_owned() } else { session.path(path) };
-    let found = session.client.list(&path, args.max_results).await.doing(|| format!("cannot list {}s", kind.word))?;
+    let found =
+        session.client.list(&path, args.max_results).await.doing(|| format!("cannot list {}", kind.plural()))?;
     context.output.list(found.iter().map(record).collect(), kind.columns)
 }
 
@@ -176,7 +186,8 @@ pub(super) fn short(id: &str) -> String {
 mod tests {
     use super::*;
 
-    const KIND: Kind = Kind { noun: Noun::Schedule, word: "schedule", columns: &[], open: &[("description", "description")] };
+    const KIND: Kind =
+        Kind { noun: Noun::Schedule, word: "schedule", columns: &[], open: &[("description", "description")] };
 
     #[test]
     fn tags_change_where_they_stand() {

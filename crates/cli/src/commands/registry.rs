@@ -33,7 +33,8 @@ pub(super) async fn run(context: &Context, verb: RegistryVerb) -> Done<ExitCode>
         RegistryVerb::Create(args) => create(context, &args).await?,
         RegistryVerb::Show(args) => record::show_one(context, KIND, &context.session().await?, &at(&args.name)).await?,
         RegistryVerb::List(args) => {
-            let path = format!("/subscriptions/{}/providers/{PROVIDER}/registries", context.config.scope().subscription);
+            let path =
+                format!("/subscriptions/{}/providers/{PROVIDER}/registries", context.config.scope().subscription);
             record::list(context, KIND, &path, &args).await?;
         }
         RegistryVerb::Update(args) => update(context, args).await?,

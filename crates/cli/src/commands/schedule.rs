@@ -22,7 +22,10 @@ const KIND: Kind = Kind {
     columns: &[
         Column::new("NAME", |item| text(item, "name")).whole(),
         Column::new("TRIGGER", |item| trigger(&item["trigger"])),
-        Column::new("ENABLED", |item| if item["is_enabled"] == json!(false) { "no".to_owned() } else { "yes".to_owned() }),
+        Column::new(
+            "ENABLED",
+            |item| if item["is_enabled"] == json!(false) { "no".to_owned() } else { "yes".to_owned() },
+        ),
         Column::new("STATE", state),
         Column::new("DESCRIPTION", |item| text(item, "description")),
     ],

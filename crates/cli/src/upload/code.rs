@@ -105,8 +105,7 @@ fn body(uri: &str, hash: &str) -> Value {
 }
 
 fn hash_of(snapshot: &Snapshot, folder: &Path) -> Done<String> {
-    content_hash(&snapshot.items)
-        .map_err(|error| Failure::file(format!("cannot read `{}`", folder.display()), &error))
+    content_hash(&snapshot.items).map_err(|error| Failure::file(format!("cannot read `{}`", folder.display()), &error))
 }
 
 fn list(path: &Path) -> Done<Snapshot> {

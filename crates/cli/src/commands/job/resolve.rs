@@ -44,7 +44,9 @@ pub(crate) async fn resolve(post: &Post<'_>, job: &mut CommandJob, base: &Base) 
                 .await
                 .doing(|| "cannot register the environment".to_owned())?,
         ),
-        Some(EnvironmentRef::Named(name)) => Some(assemble::environment(post, base, &name.as_str().into(), false).await?),
+        Some(EnvironmentRef::Named(name)) => {
+            Some(assemble::environment(post, base, &name.as_str().into(), false).await?)
+        }
         None => None,
     };
     job.environment = id.map(EnvironmentRef::Named);
