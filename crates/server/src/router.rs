@@ -187,6 +187,12 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         path: request.uri().path().chars().take(1000).collect(),
     };
     let readable = percent_encoding::percent_decode_str(request.uri().path()).decode_utf8().is_ok();
+    // What anyone may ask, anyone may be told how not to ask.
+    let open = route.is_none()
+        && ROUTES.iter().any(|route| route.access == Access::Open && Some(route.path) == matched.as_deref());
+    if open {
+        return http::meta::wrong_method(request.uri().clone()).await;
+    }
     let mut answer = match allow(&app, &mut request, route, &place) {
         Ok(_) if !readable => Problem::bad("the address is not UTF-8 text").into_response(),
         Ok(caller) => {
@@ -226,7 +232,7 @@ fn record_refusal(app: &App, act: Act, problem: &Problem) {
 }
 
 /// Whether a body is more than is read along with its head.
-fn is_long(request: &Request) -> bool {
+pub(crate) fn is_long(request: &Request) -> bool {
     let length =
         request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     length.map_or_else(|| request.headers().contains_key(header::TRANSFER_ENCODING), |length| length > 8 << 10)
