@@ -12,3 +12,4 @@ mod faults;
 mod harness;
 mod jobs;
 mod kill;
+mod sdk;

@@ -28,9 +28,9 @@ from pathlib import Path
 warnings.filterwarnings("ignore")
 os.environ.setdefault("AZUREML_RUN_POLLING_INTERVAL_MIN", "1")
 os.environ.setdefault("AZUREML_RUN_POLLING_INTERVAL_MAX", "2")
-SUBSCRIPTION = os.environ["AZURE_SUBSCRIPTION_ID"]
-GROUP = os.environ["AZURE_RESOURCE_GROUP"]
-WORKSPACE = os.environ["AZURE_ML_WORKSPACE"]
+SUBSCRIPTION = os.environ["PEREGRINE_SUBSCRIPTION"]
+GROUP = os.environ["PEREGRINE_RESOURCE_GROUP"]
+WORKSPACE = os.environ["PEREGRINE_WORKSPACE"]
 # The longest one operation may take.
 PATIENCE_S = 90
 
@@ -61,8 +61,7 @@ from azure.ai.ml.constants import AssetTypes, ListViewType  # noqa: E402
 from azure.ai.ml.entities import *  # noqa: E402,F403
 from azure.identity import DefaultAzureCredential  # noqa: E402
 
-logging.getLogger("azure").setLevel(logging.ERROR)
-logging.getLogger("msrest").setLevel(logging.ERROR)
+logging.disable(logging.WARNING)
 
 
 class Tap:
@@ -345,7 +344,9 @@ def env_create_autoversion():
 @step
 def env_build_context():
     made = ml.environments.create_or_update(Environment(name="env3", version="1", build=BuildContext(path="context")))
-    assert made.build.dockerfile_path == "Dockerfile" and made.build.path, made.build
+    inside = made.build.path.split("/LocalUpload/")[1]
+    back = fetch(f"azureml://datastores/workspaceblobstore/paths/LocalUpload/{inside}")
+    assert [content for name, content in back.items() if name.endswith("Dockerfile")] == [b"FROM python:3.11\n"], back
 
 
 @step
@@ -439,7 +440,7 @@ def model_archive():
 
 def training(**more):
     asked = dict(
-        code="src", environment="env1:1", compute="local", experiment_name="exp1", display_name="shown",
+        code="src", environment="env1:1", compute="azureml:local", experiment_name="exp1", display_name="shown",
         command="python3 train.py --lr ${{inputs.lr}} --data ${{inputs.data}} --out ${{outputs.out}}",
         inputs={"lr": 0.1, "data": Input(type="uri_file", path="data/a.csv")},
         outputs={"out": Output(type="uri_folder")}, environment_variables={"MARK": "here"},
@@ -449,7 +450,8 @@ def training(**more):
 
 
 def echo(line="echo hello", **more):
-    return command(command=line, environment="env1:1", compute="local", experiment_name="exp1", **more)
+    asked = dict(command=line, environment="env1:1", compute="azureml:local", experiment_name="exp1")
+    return command(**{**asked, **more})
 
 
 @step
@@ -464,7 +466,8 @@ def job_create():
 def job_get():
     job = ml.jobs.get(S["job"])
     assert (job.type, job.display_name, job.experiment_name) == ("command", "shown", "exp1"), job
-    assert job.inputs["lr"] in ("0.1", 0.1) and job.compute == "local", (job.inputs, job.compute)
+    assert "--lr ${{inputs.lr}}" in job.command and job.environment_variables["MARK"] == "here", job
+    assert set(job.inputs) == {"lr", "data"} and set(job.outputs) == {"out"} and job.compute.endswith("local"), job
 
 
 class Watch(io.StringIO):
@@ -516,7 +519,7 @@ def job_download_output():
 def job_create_same_code():
     with tap.listening() as heard:
         made = ml.jobs.create_or_update(training(
-            environment=Environment(image="python:3.11"), inputs={"lr": 1}, command="echo ${{inputs.lr}} && ls",
+            environment=Environment(image="python:3.11"), inputs={"lr": 1}, command="echo ${{inputs.lr}} && ls *.py",
             outputs={}))
     sent = [call for call in heard if "startPendingUpload" in call[1] or (call[0] == "PUT" and "/blob/" in call[1])]
     assert not sent, f"the same code was sent twice: {sent}"
@@ -600,12 +603,13 @@ def job_fails():
     made = ml.jobs.create_or_update(echo("echo before the end; exit 3"))
     with contextlib.redirect_stdout(io.StringIO()):
         said = raised(Exception, lambda: (ended(made.name), ml.jobs.stream(made.name)))
-    assert "exit code 3" in said and "before the end" in said, said
+    assert "exited with code 3" in said and "before the end" in said, said
 
 
 @step
 def job_local_form():
-    made = ml.jobs.create_or_update(echo("echo on this machine"))
+    """`local` by its bare name means this machine to the client, and is sent without a target."""
+    made = ml.jobs.create_or_update(echo("echo on this machine", compute="local"))
     assert ended(made.name) == "Completed"
 
 
@@ -628,6 +632,12 @@ def job_wrong_references():
     assert "no-such-env" in said and "no-such-target" in said and "local" in said, said
     said = raised(Exception, lambda: ml.jobs.get("no_such_job"))
     assert "there is no job `no_such_job`" in said, said
+
+
+@step
+def job_on_a_target_that_cannot_run():
+    said = raised(Exception, lambda: ml.jobs.create_or_update(echo(compute="cpu-cluster")))
+    assert "cpu-cluster" in said and "local" in said, said
 
 
 @step
@@ -690,7 +700,7 @@ def sweep_create():
     sweep = trial.sweep(sampling_algorithm="random", primary_metric="acc", goal="Maximize")
     sweep.set_limits(max_total_trials=4, max_concurrent_trials=2, timeout=7200)
     sweep.early_termination = BanditPolicy(evaluation_interval=1, slack_factor=0.1)
-    sweep.experiment_name, sweep.compute = "sw", "local"
+    sweep.experiment_name, sweep.compute = "sw", "azureml:local"
     ml.jobs.create_or_update(sweep)
 
 

@@ -196,7 +196,6 @@ pub const ROUTES: &[Route] = &[
         Reader,
         "services that run on a node of a run",
     ),
-    route("GET", beside!("/history/v1.0", "/runs/{name}/logs/{*path}"), "run_log", Signed, "a log, by its signed link"),
     route(
         "POST",
         beside!("/history/v1.0", "/rundata"),
@@ -532,9 +531,16 @@ pub const ROUTES: &[Route] = &[
         Contributor,
         "delete a version",
     ),
-    route("PUT", "/blob/{*path}", "blob_put", Signed, "write a blob, or its metadata"),
-    route("GET", "/blob/{*path}", "blob_get", Signed, "read a blob or list a container"),
-    route("HEAD", "/blob/{*path}", "blob_head", Signed, "whether a blob is there"),
+    route(
+        "PUT",
+        "/blob/{*path}",
+        "blob_put",
+        Signed,
+        "write a blob, a block, a list of blocks, or metadata; make a container",
+    ),
+    route("GET", "/blob/{*path}", "blob_get", Signed, "read a blob, list a container or the blocks of a blob"),
+    route("HEAD", "/blob/{*path}", "blob_head", Signed, "whether a blob or a container is there"),
+    route("DELETE", "/blob/{*path}", "blob_delete", Signed, "delete a blob"),
     route("POST", "/agent/v1/poll", "agent_poll", Agent, "assignments and stops; waits until there are some"),
     route("POST", "/agent/v1/report", "agent_report", Agent, "what happened to attempts, and readings of the node"),
 ];

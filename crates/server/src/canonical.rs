@@ -50,7 +50,6 @@ const WORDS: &[&str] = &[
     "children",
     "serviceinstances",
     "rundata",
-    "logs",
     "dataversion",
 ];
 
@@ -63,8 +62,6 @@ const RESOURCES: &str = "Microsoft.Resources";
 const FRONT: &str = "/mferp/managementfrontend";
 /// How many parts name a workspace; what follows it under a dialect that is not ours is left alone.
 const WORKSPACE_PARTS: usize = 8;
-/// Words after which come paths of files.
-const BEFORE_FILES: [&str; 2] = ["artifacts", "logs"];
 
 /// The same address with its words spelled as the table spells them; names are left alone.
 pub(crate) fn canonical(uri: &Uri) -> Option<Uri> {
@@ -92,7 +89,7 @@ pub(crate) fn canonical(uri: &Uri) -> Option<Uri> {
             part if at % 2 == 0 => WORDS.iter().find(|word| word.eq_ignore_ascii_case(part)).unwrap_or(&part),
             part => part,
         };
-        free |= at % 2 == 0 && BEFORE_FILES.contains(&word);
+        free |= at % 2 == 0 && word == "artifacts";
         out.push('/');
         out.push_str(word);
     }
@@ -143,7 +140,7 @@ mod tests {
         let spelled = "/History/V1.0/subscriptions/s/RESOURCEGROUPS/g/providers/microsoft.machinelearningservices/workspaces/w/Runs/DETAILS/Details";
         assert_eq!(shown(spelled), Some(format!("/history/v1.0{ws}/runs/DETAILS/details")));
         for file in [
-            format!("/history/v1.0{ws}/runs/r/logs/Data/MODELS/Jobs"),
+            format!("/history/v1.0{ws}/runs/r/artifacts/Data/MODELS/Jobs"),
             format!("/mlflow/v2.0{ws}/api/2.0/mlflow-artifacts/artifacts/DATA/RUNS/Jobs/Models"),
             "/history/v1.0/healthz".to_owned(),
             "/historyv1.0/subscriptions".to_owned(),

@@ -14,7 +14,7 @@ use axum::{
     extract::{MatchedPath, Request, State},
     http::{HeaderValue, StatusCode, header},
     middleware::{self, Next},
-    response::Response,
+    response::{IntoResponse, Response},
     routing::{MethodRouter, delete, get, head, patch, post, put},
 };
 use domain::{Role, access::EVERYWHERE};
@@ -37,6 +37,7 @@ pub(crate) fn router(app: App) -> Router {
         .method_not_allowed_fallback(http::meta::wrong_method)
         .layer(middleware::from_fn_with_state(app.clone(), guard))
         .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES))
+        .layer(middleware::from_fn_with_state(app.clone(), http::blobs::manners))
         .with_state(app)
 }
 
@@ -89,7 +90,6 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "run_details" | "experiment_run_details" => get(history::details),
         "run_children" => get(history::children),
         "run_services" => get(history::services),
-        "run_log" => get(history::log),
         "run_data" => post(history::data),
         "experiment_run_patch" => patch(history::patch),
         "data_resolve" => post(history::resolve_data),
@@ -162,6 +162,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "blob_put" => put(blobs::put),
         "blob_get" => get(blobs::get),
         "blob_head" => head(blobs::head),
+        "blob_delete" => delete(blobs::delete),
         "agent_poll" => post(agents::poll),
         "agent_report" => post(agents::report),
         other => unreachable!("route `{other}` has no handler"),
@@ -194,10 +195,10 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         Err((caller, problem)) => {
             act.caller = caller;
             record_refusal(&app, act, &problem);
-            http::meta::in_dialect(id, problem)
+            problem.into_response()
         }
     };
-    if long && answer.status().is_client_error() {
+    if long && (answer.status().is_client_error() || answer.status().is_server_error()) {
         // Part of the body may be unread, so the connection cannot carry another request.
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }

@@ -66,7 +66,8 @@ pub fn spec(body: &Value) -> Result<CommandJob, Vec<Mistake>> {
         environment: text(body, "environmentId").map(EnvironmentRef::Named),
         environment_variables: texts(body, "environmentVariables"),
         distribution: body.get("distribution").filter(|d| !d.is_null()).and_then(|d| distribution(d, &mut bad)),
-        compute: text(body, "computeId"),
+        // The Python client wraps `azureml:name` in an id as it stands.
+        compute: text(body, "computeId").map(|id| id.replace("/computes/azureml:", "/computes/")),
         resources: resources(body.get("resources")),
         limits: limits(body.get("limits"), &mut bad),
         inputs: each(body, "inputs", &mut bad, input),

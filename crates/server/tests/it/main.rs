@@ -179,6 +179,8 @@ fn settings() -> Settings {
         instance_types: Vec::new(),
         isolation_required: false,
         max_retries: 1,
+        storage_quota: 0,
+        idle: std::time::Duration::from_secs(60),
         rate_limit: 0,
         clock: server::clock::now,
     }

@@ -69,3 +69,6 @@ create table audit (
     status integer not null
 );
 create index audit_by_workspace on audit (workspace, id);
+
+-- Lists show jobs that are put away or those that are not.
+create index jobs_by_archive on jobs (workspace, archived, seq desc);

@@ -107,3 +107,20 @@ fn working_folder() -> Option<String> {
 fn save(path: &Path, job: &Value) -> Done {
     fs::write(path, to_yaml(job)).map_err(|error| Failure::file(format!("cannot write `{}`", path.display()), &error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_valid_job_that_cannot_run_is_refused_before_anything_is_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pipeline.yml");
+        fs::write(&file, "type: pipeline\njobs: {a: {command: x, environment: 'azureml:e:1'}}\n").unwrap();
+        let shown = read(&file, &[]).unwrap_err().to_string();
+        assert!(shown.contains("`type: pipeline` jobs cannot run yet; command jobs can"), "{shown}");
+        fs::write(&file, "type: pipeline\njobs: {a: {comand: x}}\n").unwrap();
+        let shown = read(&file, &[]).unwrap_err().to_string();
+        assert!(shown.contains("did you mean `command`?") && !shown.contains("cannot run yet"), "{shown}");
+    }
+}
