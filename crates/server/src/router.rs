@@ -186,7 +186,9 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         method: method.to_owned(),
         path: request.uri().path().chars().take(1000).collect(),
     };
+    let readable = percent_encoding::percent_decode_str(request.uri().path()).decode_utf8().is_ok();
     let mut answer = match allow(&app, &mut request, route, &place) {
+        Ok(_) if !readable => Problem::bad("the address is not UTF-8 text").into_response(),
         Ok(caller) => {
             act.caller = caller.unwrap_or_default();
             let silent = method_is_read(&act.method) || id.starts_with("agent_");

@@ -59,8 +59,50 @@ impl Scope {
         format!("{}/{home}/{kind}", super::PROVIDER)
     }
 
+    /// The id of a version of an asset.
     pub fn asset(&self, kind: &str, name: &str, version: &str) -> String {
-        format!("{}/{kind}/{name}/versions/{version}", self.path())
+        format!("{}/versions/{version}", self.asset_name(kind, name))
+    }
+
+    /// The id of a name of assets. Those of registries are known without their subscription and group.
+    pub fn asset_name(&self, kind: &str, name: &str) -> String {
+        match self.workspace.strip_prefix('@') {
+            Some(registry) => format!("azureml://registries/{registry}/{kind}/{name}"),
+            None => format!("{}/{kind}/{name}", self.path()),
+        }
+    }
+
+    /// A reference to an asset as the id it stands for. Labels stay as they are: only the server knows what is latest.
+    pub fn resolve(&self, kind: &str, text: &str) -> String {
+        let rest = text.strip_prefix("azureml:").unwrap_or(text);
+        match rest.split_once(':') {
+            _ if rest.starts_with("//") => text.to_owned(),
+            _ if rest.starts_with('/') => rest.to_owned(),
+            Some((name, version)) if text.starts_with("azureml:") && !version.contains('/') => {
+                self.asset(kind, name, version)
+            }
+            _ => text.to_owned(),
+        }
+    }
+
+    /// A compute target or datastore by name, as its id. Bindings stay bindings.
+    pub fn named(&self, kind: &str, text: &str) -> String {
+        let rest = text.strip_prefix("azureml:").unwrap_or(text);
+        if rest.starts_with('/') || rest.contains("${{") {
+            return rest.to_owned();
+        }
+        format!("{}/{kind}/{rest}", self.path())
+    }
+
+    /// An address in a datastore with the workspace written out.
+    pub fn long_address(&self, short: &str) -> String {
+        match short.strip_prefix("azureml://datastores/") {
+            Some(rest) => format!(
+                "azureml://subscriptions/{}/resourcegroups/{}/workspaces/{}/datastores/{rest}",
+                self.subscription, self.group, self.workspace
+            ),
+            None => short.to_owned(),
+        }
     }
 }
 
@@ -199,6 +241,26 @@ mod tests {
             assert_eq!(shown(text).as_deref(), Some(expect), "{text}");
         }
         assert_eq!(shown("./env.yml"), None);
+    }
+
+    #[test]
+    fn a_name_and_version_become_an_id_and_a_label_stays() {
+        let scope = Scope { subscription: "s".into(), group: "g".into(), workspace: "w".into() };
+        let head = scope.path();
+        for (text, expect) in [
+            ("azureml:e:1", format!("{head}/environments/e/versions/1")),
+            ("azureml:e@latest", "azureml:e@latest".to_owned()),
+            ("azureml:/subscriptions/x", "/subscriptions/x".to_owned()),
+            (
+                "azureml://registries/r/environments/e/versions/1",
+                "azureml://registries/r/environments/e/versions/1".to_owned(),
+            ),
+            ("https://x/y:z", "https://x/y:z".to_owned()),
+        ] {
+            assert_eq!(scope.resolve("environments", text), expect);
+        }
+        assert_eq!(scope.named("computes", "azureml:c"), format!("{head}/computes/c"));
+        assert_eq!(scope.named("computes", "${{parent.inputs.c}}"), "${{parent.inputs.c}}");
     }
 
     #[test]

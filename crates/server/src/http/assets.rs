@@ -29,7 +29,6 @@ use axum::{
     extract::{Path, Query, State},
     http::{StatusCode, Uri},
 };
-use domain::names::{AssetName, Version};
 use serde_json::{Value, json};
 use store::{AssetKey, AssetRow, Error, RecordKey, Tx, VersionFilter};
 
@@ -99,9 +98,7 @@ pub(crate) async fn put(
     let owner = app.owner(&at.owner()).await?;
     super::registries::may_change(&at)?;
     let key = key(&owner.name, &at)?;
-    AssetName::parse(&key.name)
-        .and(Version::parse(&key.version).map(drop))
-        .map_err(|bad| Problem::bad(bad.to_string()))?;
+    check::names(&at)?;
     let properties = body.get("properties").cloned().unwrap_or_else(|| json!({}));
     check::body(&key, &properties)?;
     if key.kind == "codes" {

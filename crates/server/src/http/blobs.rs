@@ -52,6 +52,15 @@ impl Place {
             Problem::new(StatusCode::BAD_REQUEST, "InvalidResourceName", message)
         })
     }
+
+    /// The same for a reader. Clients ask whether a folder's name is a blob, and it never is.
+    fn spot_to_read(&self) -> Result<Spot, Problem> {
+        if self.path.ends_with('/') {
+            let message = format!("there is no blob `{}` in container `{}`", self.path, self.container);
+            return Err(absent("BlobNotFound", &message));
+        }
+        self.spot()
+    }
 }
 
 /// The address of a container, as clients join blob names to it.
@@ -173,7 +182,7 @@ pub(crate) async fn get(
         ("account", "properties") => Ok(containers::account()),
         ("", "blocklist") => blocks::show(&app, place.spot()?).await,
         ("", "" | "metadata") => {
-            read::blob(&app, place.spot()?, request.headers(), word(&asked, "comp").is_empty()).await
+            read::blob(&app, place.spot_to_read()?, request.headers(), word(&asked, "comp").is_empty()).await
         }
         (restype, comp) => Err(unknown(restype, comp)),
     }
@@ -190,7 +199,7 @@ pub(crate) async fn head(
     match (word(&asked, "restype"), word(&asked, "comp")) {
         ("container", "" | "metadata") => containers::show(&app, &place, visitor.by_link()).await,
         ("account", "properties") => Ok(containers::account()),
-        ("", "" | "metadata") => read::blob(&app, place.spot()?, request.headers(), false).await,
+        ("", "" | "metadata") => read::blob(&app, place.spot_to_read()?, request.headers(), false).await,
         (restype, comp) => Err(unknown(restype, comp)),
     }
 }

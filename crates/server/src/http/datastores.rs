@@ -75,8 +75,12 @@ pub(crate) async fn put(
     if !properties.is_object() {
         return Err(Problem::bad(format!("`properties` of datastore `{}` is not an object", at.name)));
     }
-    if arm::text(&properties, "datastoreType").is_none() {
+    let Some(kind) = arm::text(&properties, "datastoreType") else {
         return Err(Problem::bad(format!("datastore `{}` has no `datastoreType`", at.name)));
+    };
+    if !arm::datastore::kinds().any(|known| known == kind) {
+        let known = arm::datastore::kinds().collect::<Vec<_>>().join(", ");
+        return Err(Problem::bad(format!("`datastoreType` of `{}` is `{kind}`; there are: {known}", at.name)));
     }
     let given = properties.get("credentials").and_then(|c| c.get("secrets")).is_some();
     let secrets = arm::datastore::split_secrets(&mut properties);

@@ -11,6 +11,7 @@ mod computes;
 mod datastores;
 mod endpoints;
 mod history;
+mod hostile;
 mod identity;
 mod jobs;
 mod meta;

@@ -41,6 +41,10 @@ fn link_all(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
+        // A link may lead out of the folder; what it leads to is not part of it.
+        if entry.file_type()?.is_symlink() {
+            continue;
+        }
         link_all(&entry.path(), &to.join(entry.file_name()))?;
     }
     Ok(())
@@ -57,9 +61,11 @@ mod tests {
         let from = home.path().join("src");
         fs::create_dir_all(from.join("deep")).unwrap();
         fs::write(from.join("deep/a.txt"), "one").unwrap();
+        std::os::unix::fs::symlink("..", from.join("deep/out")).unwrap();
         let to = files.container("@r", "shared-1").join("src");
         files.copy(&from, &to, "1").unwrap();
         fs::remove_dir_all(&from).unwrap();
+        assert!(!to.join("deep/out").exists());
         assert_eq!(fs::read_to_string(to.join("deep/a.txt")).unwrap(), "one");
         assert!(files.copy(&from, &files.container("@r", "shared-2").join("src"), "2").is_err());
         assert!(!files.container("@r", "shared-2").join("src").exists());

@@ -3,8 +3,20 @@
 use super::noun;
 use crate::{http::At, problem::Problem};
 use axum::http::StatusCode;
+use domain::names::{AssetName, Version};
 use serde_json::Value;
 use store::AssetKey;
+
+/// Whether name and version can be those of an asset.
+pub(super) fn names(at: &At) -> Result<(), Problem> {
+    let bad = |bad: domain::BadName| Problem::bad(bad.to_string());
+    AssetName::parse(&at.name).map_err(bad)?;
+    Version::parse(&at.version).map_err(bad)?;
+    Ok(())
+}
+
+/// What data can be.
+const DATA_TYPES: [&str; 3] = ["uri_file", "uri_folder", "mltable"];
 
 /// What may change in a version.
 pub(super) const CHANGEABLE: [&str; 6] = ["tags", "description", "properties", "isArchived", "stage", "isAnonymous"];
@@ -30,7 +42,18 @@ pub(super) fn body(key: &AssetKey, properties: &Value) -> Result<(), Problem> {
             return if any { Ok(()) } else { Err(Problem::bad(message)) };
         }
     };
-    match properties.get(need).is_some_and(|value| !value.is_null()) {
+    if let Some(kind) = properties.get("dataType").filter(|kind| key.kind == "data" && !kind.is_null())
+        && !DATA_TYPES.iter().any(|known| kind == known)
+    {
+        let known = DATA_TYPES.join(", ");
+        return Err(Problem::bad(format!("`dataType` of `{}` is {kind}; there are: {known}", key.name)));
+    }
+    let fits = match properties.get(need) {
+        Some(Value::Object(spec)) => need == "componentSpec" && !spec.is_empty(),
+        Some(Value::String(uri)) => need != "componentSpec" && !uri.is_empty(),
+        _ => false,
+    };
+    match fits {
         true => Ok(()),
         false => Err(Problem::bad(format!("{} `{}` has no `{need}`", noun(&key.kind), key.name))),
     }

@@ -21,6 +21,7 @@ const READ_LIFE_MS: i64 = 3_600_000;
 
 /// A fresh container for one asset's files, and a link that opens it for a while.
 pub(crate) async fn start(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
+    super::check::names(&at)?;
     let owner = app.owner(&at.owner()).await?;
     registries::may_change(&at)?;
     let mut view = fresh(&app, &owner);
@@ -35,6 +36,7 @@ pub(crate) async fn upload_link(
     Path(at): Path<At>,
     Body(body): Body<Value>,
 ) -> Result<Json<Value>, Problem> {
+    super::check::names(&at)?;
     let owner = app.owner(&at.owner()).await?;
     registries::may_change(&at)?;
     let asset = body["assetId"].as_str().unwrap_or_default();
