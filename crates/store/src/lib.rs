@@ -12,9 +12,10 @@ pub mod tables;
 
 pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
 pub use tables::{
+    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobPage, JobRow, NewJob,
+    NodeRow, OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, VersionFilter, WorkspaceRow,
+    acting,
     DEFAULT_EXPERIMENT, ExperimentRow, Latest, NewRun, RunRow, Texts,
-    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobRow, NewJob, NodeRow,
-    OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, WorkspaceRow, acting,
 };
 
 use std::{
@@ -90,6 +91,7 @@ pub struct Store {
     bells: Arc<[watch::Sender<u64>; BELLS]>,
     home: Arc<Path>,
     secrets: Arc<secrets::Keyring>,
+    files: files::Files,
 }
 
 /// One unit of work. Methods that read and write tables live in [`tables`].
@@ -105,7 +107,7 @@ impl Store {
         let secrets = Arc::new(secrets::Keyring::load_or_make(&home.join("keys"))?);
         let bells = Arc::new(std::array::from_fn(|_| watch::Sender::new(0)));
         let engine = Engine::open(home, Arc::clone(&bells), Arc::clone(&secrets))?;
-        Ok(Store { engine, bells, home: home.into(), secrets })
+        Ok(Store { engine, bells, home: home.into(), secrets, files: files::Files::under(home) })
     }
 
     /// Runs `work` in a transaction and waits until it is durable. An error undoes everything `work` did. A change made
@@ -147,6 +149,11 @@ impl Store {
 
     pub fn home(&self) -> &Path {
         &self.home
+    }
+
+    /// The files beside the database.
+    pub fn files(&self) -> &files::Files {
+        &self.files
     }
 
     pub fn keyring(&self) -> &secrets::Keyring {

@@ -2,8 +2,10 @@
 
 mod assets;
 mod audit;
+mod blobs;
 mod events;
 mod experiments;
+mod job_pages;
 mod jobs;
 mod nodes;
 mod operations;
@@ -13,11 +15,12 @@ mod principals;
 mod records;
 mod runs;
 
-pub use assets::{AssetKey, AssetRow};
+pub use assets::{AssetKey, AssetRow, VersionFilter};
 pub(crate) use audit::act_under_way;
 pub use audit::{Act, AuditRow, acting};
 pub use events::EventRow;
-pub use jobs::{InUse, JobFilter, JobRow, NewJob, QueuedJob};
+pub use job_pages::{JobFilter, JobPage};
+pub use jobs::{InUse, JobRow, NewJob, QueuedJob};
 pub use nodes::NodeRow;
 pub use operations::OperationRow;
 pub use places::{ComputeRow, DatastoreRow, WorkspaceRow};

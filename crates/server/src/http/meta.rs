@@ -30,15 +30,6 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem>
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
 
-/// A refusal in the words its route's clients read.
-pub(crate) fn in_dialect(route: &str, problem: Problem) -> Response {
-    match route {
-        _ if route.starts_with("blob_") => super::blobs::dialect(problem),
-        _ if route.starts_with("mlflow_") => super::mlflow::Fault::from(problem).into_response(),
-        _ => problem.into_response(),
-    }
-}
-
 pub(crate) async fn nothing_here(uri: Uri) -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
