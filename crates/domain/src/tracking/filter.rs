@@ -10,6 +10,7 @@ mod like;
 mod list;
 mod rules;
 mod shape;
+mod value;
 
 pub use evaluate::{Field, Fields};
 pub(crate) use lex::unquote;
