@@ -14,6 +14,8 @@ pub(crate) mod meta;
 pub(crate) mod operations;
 pub(crate) mod paging;
 pub(crate) mod principals;
+pub(crate) mod records;
+pub(crate) mod registries;
 pub(crate) mod views;
 pub(crate) mod workspaces;
 
@@ -26,7 +28,7 @@ use serde::Deserialize;
 use std::collections::HashMap;
 
 /// The names in a path.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct At {
     #[serde(default)]
     pub(crate) subscription: String,
@@ -34,6 +36,8 @@ pub(crate) struct At {
     pub(crate) group: String,
     #[serde(default)]
     pub(crate) workspace: String,
+    #[serde(default)]
+    pub(crate) registry: String,
     #[serde(default)]
     pub(crate) kind: String,
     #[serde(default)]
@@ -52,6 +56,18 @@ pub(crate) struct At {
     pub(crate) experiment: String,
     #[serde(default)]
     pub(crate) node: String,
+}
+
+impl At {
+    /// Whose assets: the workspace of the address, or its registry.
+    pub(crate) fn owner(&self) -> String {
+        if self.registry.is_empty() { self.workspace.clone() } else { registries::owner(&self.registry) }
+    }
+
+    /// The same subscription and group, and nothing more.
+    pub(crate) fn place(&self) -> At {
+        At { subscription: self.subscription.clone(), group: self.group.clone(), ..At::default() }
+    }
 }
 
 /// Query parameters, however spelled.
