@@ -22,19 +22,19 @@ OF_THE_MOMENT = {"user_id", "model_size_bytes", "mlflow_version", "trace_id", "r
 HEX = r"[0-9a-f]{32}"
 # What a message is about, most telling first; a message of no class stands for itself.
 CLASSES = [
-    (r"already exists|already registered|duplicate", "exists"),
+    (r"filter string|[Ss]earch filter|comparator|comparison|attribute key|entity type|only supported for|not quoted|parsing a list|Expected .*(value|quoted)", "filter"),
+    (r"order[ _]?by|ordering", "order"),
+    (r"page_?token|page token", "page token"),
+    (r"already exists|already registered|[Dd]uplicate|UNIQUE constraint", "exists"),
     (r"Changing param|cannot be overwritten|already been logged|with value='|different value", "immutable"),
     (r"must be in the 'active' state|must be in 'active' lifecycle|must be in the 'deleted'|lifecycle|not in the active|deleted state", "lifecycle"),
-    (r"not found|does not exist|No Experiment|no such|doesn't exist|could not find|No .* exists|no run|unable to find|No such file", "missing"),
+    (r"not found|does not exist|No Experiment|no such|doesn't exist|could not find|No .* exists|no run|unable to find|[Nn]o such|No tag|ensure that the path", "missing"),
     (r"[Mm]issing value for required|is required|must be provided|must be specified|cannot be empty|must supply|must not be empty|Missing", "required"),
-    (r"exceeds? |exceeded|at most|too long|maximum|limit|up to|must be at most|length", "limit"),
-    (r"order[ _]?by|ordering|sort", "order"),
-    (r"page_?token|page token|[Tt]oken", "page token"),
-    (r"filter|clause|comparator|comparison|attribute key|entity type|Expected .*(value|quoted)|search", "filter"),
+    (r"exceeds? |more than|between \d|exceeded|at most|too long|maximum|limit|up to|must be at most|length", "limit"),
     (r"stage", "stage"),
     (r"alias", "alias"),
     (r"parse|JSON|json|convert|type", "type"),
-    (r"[Ii]nvalid|must |may only|should|not allowed|unsupported|[Gg]ot ", "invalid"),
+    (r"[Ii]nvalid|must |may only|should|not allowed|unsupported|[Gg]ot |can't|[Cc]annot", "invalid"),
 ]
 
 
@@ -54,14 +54,21 @@ class Book:
             self.names[str(value)] = f"<{name}>"
         return value
 
-    def __call__(self, step, act, *args, **options):
-        """Does a step. The answer itself is returned (nothing if it failed); its normal form goes into the book."""
+    def __call__(self, step, act, *args, called=None, **options):
+        """Does a step. The answer itself is returned (nothing if it failed); its normal form goes into the book.
+
+        With `called`, the answer is an id, known under that name from here on.
+        """
         try:
             answer = act(*args, **options)
+            if called:
+                self.call(called, answer)
             self.pages.append((step, {"ok": self.normal(view(answer))}))
             return answer
         except MlflowException as error:
             self.pages.append((step, {"error": self.problem(error)}))
+        except requests.HTTPError as error:
+            self.pages.append((step, {"error": {"kind": "HTTPError", **self.normal(self.answer(error.response, None))}}))
         except Exception as error:  # a step that cannot be done because an earlier one went wrong, or a fault of the client
             self.pages.append((step, {"broken": {"kind": type(error).__name__, "message": self.words(str(error))[:300]}}))
         return None
@@ -95,6 +102,7 @@ class Book:
     def problem(self, error):
         status = getattr(error, "get_http_status_code", lambda: None)()
         message = self.words(error.message if isinstance(error.message, str) else str(error))
+        message = message.removeprefix(f"{error.error_code}: ")
         return {"kind": type(error).__name__, "status": status, "code": error.error_code, "class": class_of(message), "message": message[:500]}
 
     def normal(self, value, key=None):
@@ -125,6 +133,7 @@ class Book:
                 text = re.sub(rf"(^|[/:='\"\[( ]){re.escape(value)}(?=$|[/'\"\]). ,])" if not value.isdigit() else
                               rf"(^|artifacts:/|experiments/|id=|ID=|ID |id |[Ee]xperiment |'){value}(?=$|[/'\". ,])", lambda m: m.group(1) + name, text)
         text = text.replace(self.prefix, "<p>").replace(self.base, "<server>")
+        text = re.sub(r"\{('[^']*'(, )?)+\}", lambda m: "{" + ", ".join(sorted(re.findall(r"'[^']*'", m.group()))) + "}", text)
         text = re.sub(r"\bm-" + HEX, "<model id>", text)
         text = re.sub(HEX, "<id>", text)
         text = re.sub(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}", "<id>", text)

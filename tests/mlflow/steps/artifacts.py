@@ -8,8 +8,8 @@ import mlflow
 
 def steps(book, at):
     client, folder = at.client, at.folder
-    exp = book.call("exp art", book("artifact/experiment", client.create_experiment, f"{at.p}.art"))
-    run = book.call("run art", book("artifact/run", lambda: client.create_run(exp, start_time=1, run_name="art").info.run_id))
+    exp = book("artifact/experiment", client.create_experiment, f"{at.p}.art", called="exp art")
+    run = book("artifact/run", lambda: client.create_run(exp, start_time=1, run_name="art").info.run_id, called="run art")
     source = plant(folder)
     book("artifact/list nothing", client.list_artifacts, run)
     book("artifact/log file", client.log_artifact, run, source / "one.txt")

@@ -2,24 +2,24 @@
 
 import time
 
-from mlflow.entities import ExperimentTag, ViewType
+from mlflow.entities import ViewType
 
 
 def steps(book, at):
     client, p = at.client, at.p
-    one = book.call("exp one", book("experiment/create", client.create_experiment, f"{p}.one", tags={"team": "blue", "size": "10"}))
+    one = book("experiment/create", client.create_experiment, f"{p}.one", tags={"team": "blue", "size": "10"}, called="exp one")
     book("experiment/get", client.get_experiment, one)
     book("experiment/get by name", client.get_experiment_by_name, f"{p}.one")
     book("experiment/get by unknown name", client.get_experiment_by_name, f"{p}.none")
     book("experiment/get unknown id", client.get_experiment, "987654321")
-    book("experiment/get id of letters", client.get_experiment, "no such")
+    book("experiment/get id of letters", client.get_experiment, "letters")
     book("experiment/create twice", client.create_experiment, f"{p}.one")
     for title, name in [("empty name", ""), ("name of spaces", "   "), ("long name", p + "x" * 500), ("longest name", p + "x" * (500 - len(p))),
                         ("name with slash", f"{p}/a/b"), ("name with quotes", f"{p} o'clock \"x\""), ("name in Japanese", f"{p} 実験"),
                         ("name of a number", 12), ("no name", None), ("case differs", f"{p}.ONE")]:
         book(f"experiment/create, {title}", lambda: bool(client.create_experiment(name)))
     for title, place in [("with fragment", "http://h/p#f"), ("with query", "s3://b/p?x=1"), ("with dots", "s3://b/../p"), ("own place", f"s3://bucket/{p}"), ("trailing slash", f"s3://bucket/{p}/")]:
-        made = book.call(f"exp {title}", book(f"experiment/create, location {title}", client.create_experiment, f"{p}.at {title}", artifact_location=place))
+        made = book(f"experiment/create, location {title}", client.create_experiment, f"{p}.at {title}", artifact_location=place, called=f"exp {title}")
         if made:
             book(f"experiment/get, location {title}", lambda: client.get_experiment(made).artifact_location)
     tags(book, client, one)
@@ -42,8 +42,8 @@ def tags(book, client, one):
 
 
 def lives(book, client, p):
-    two = book.call("exp two", book("experiment/create two", client.create_experiment, f"{p}.two"))
-    run = book.call("run of two", book("experiment/run in two", lambda: client.create_run(two, run_name="r").info.run_id))
+    two = book("experiment/create two", client.create_experiment, f"{p}.two", called="exp two")
+    run = book("experiment/run in two", lambda: client.create_run(two, run_name="r").info.run_id, called="run of two")
     book("experiment/rename", client.rename_experiment, two, f"{p}.due")
     book("experiment/renamed", lambda: client.get_experiment(two).name)
     book("experiment/rename to a taken name", client.rename_experiment, two, f"{p}.one")
@@ -79,10 +79,10 @@ def searches(book, client, p):
     for text in ["", f"name = '{p}.s.alpha'", f"name != '{p}.s.alpha'", f"name LIKE '{p}.s.%a'", f"name ILIKE '{p}.S.B%'", f"name LIKE '{p}.s.B%'", "tags.color = 'red'", "tags.color != 'red'",
                  "tags.color LIKE 'gr%'", "tags.color ILIKE 'gr%'", "tags.`color` = 'red'", "tags.\"color\" = 'red'", "tag.color = 'red'", "attribute.name LIKE '%amma'", "attributes.name LIKE '%amma'",
                  "tags.color = 'red' AND tags.rank = '2'", "tags.color = 'red' and name LIKE '%alpha'", "creation_time > 0", "creation_time < 5", "last_update_time >= 0", "creation_time = 3",
-                 "name LIKE '%s._eta'", "experiment_id = '0'", "experiment_id != '0'"]:
+                 "name LIKE '%s._eta'", "experiment_id = '0'", "experiment_id != '0'", "tags.color IS NULL", "tags.color IS NOT NULL"]:
         book(f"experiment/search {text.replace(p, '')}", lambda: names(filter_string=f"{mine} AND {text}" if text else mine, order_by=["name ASC"]))
     for text in ["name", "name = alpha", "name > 'a'", "nme = 'x'", "tags.color > 'a'", "name = 'a' OR name = 'b'", "params.x = 'y'", "creation_time = 'now'", "name IN ('a')", "(name = 'a')", "name = 'a' AND", "tags.color = 5",
-                 "name = 'a'; drop table experiments", "tags. = 'x'", "name LIKE 5", "'a' = name", "tags.color IS NULL", "metrics.a > 1"]:
+                 "name = 'a'; drop table experiments", "tags. = 'x'", "name LIKE 5", "'a' = name", "metrics.a > 1"]:
         book(f"experiment/search wrong {text}", lambda: len(names(filter_string=text)))
     for order in [["name"], ["name DESC"], ["name desc"], ["creation_time ASC"], ["creation_time DESC"], ["last_update_time DESC"], ["attribute.name DESC"], ["creation_time ASC", "name DESC"], ["experiment_id ASC"], None, []]:
         book(f"experiment/order {order}", lambda: names(filter_string=mine, order_by=order))
@@ -114,4 +114,3 @@ def pages(book, client, mine):
     for size in (0, -1, 50000, 50001, 10**9):
         book(f"experiment/max results {size}", lambda: len(client.search_experiments(filter_string=mine, max_results=size)))
     book("experiment/bad page token", lambda: len(client.search_experiments(filter_string=mine, page_token="not a token")))
-    book("experiment/tag entities", lambda: dict(ExperimentTag("k", "v")))

@@ -5,9 +5,9 @@ from mlflow.entities import Metric
 
 def steps(book, at):
     client = at.client
-    exp = book.call("exp hist", book("history/experiment", client.create_experiment, f"{at.p}.hist"))
-    run = book.call("run h", book("history/run", lambda: client.create_run(exp, start_time=1, run_name="h").info.run_id))
-    other = book.call("run h2", book("history/other run", lambda: client.create_run(exp, start_time=2, run_name="h2").info.run_id))
+    exp = book("history/experiment", client.create_experiment, f"{at.p}.hist", called="exp hist")
+    run = book("history/run", lambda: client.create_run(exp, start_time=1, run_name="h").info.run_id, called="run h")
+    other = book("history/other run", lambda: client.create_run(exp, start_time=2, run_name="h2").info.run_id, called="run h2")
     for start in range(0, 2500, 500):
         book(f"history/log {start}", lambda: client.log_batch(run, metrics=[Metric("loss", 1.0 / (i + 1), 1_000_000 + i * 10, i) for i in range(start, start + 500)]))
     book("history/log other", lambda: client.log_batch(other, metrics=[Metric("loss", float(i % 7), 1_000_000 + i, i * 10) for i in range(300)]))

@@ -5,9 +5,9 @@ from mlflow.entities import Dataset, DatasetInput, InputTag
 
 def steps(book, at):
     client = at.client
-    exp = book.call("exp in", book("input/experiment", client.create_experiment, f"{at.p}.in"))
-    run = book.call("run in", book("input/run", lambda: client.create_run(exp, start_time=1, run_name="in").info.run_id))
-    other = book.call("run in2", book("input/other run", lambda: client.create_run(exp, start_time=2, run_name="in2").info.run_id))
+    exp = book("input/experiment", client.create_experiment, f"{at.p}.in", called="exp in")
+    run = book("input/run", lambda: client.create_run(exp, start_time=1, run_name="in").info.run_id, called="run in")
+    other = book("input/other run", lambda: client.create_run(exp, start_time=2, run_name="in2").info.run_id, called="run in2")
     of = lambda name="n", digest="d", kind="local", source="{}", schema=None, profile=None, tags=(): DatasetInput(Dataset(name, digest, kind, source, schema, profile), [InputTag(k, v) for k, v in tags])  # noqa: E731
     inputs = lambda of_run: sorted(([d.dataset.name, d.dataset.digest, d.dataset.source_type, d.dataset.source, d.dataset.schema, d.dataset.profile, sorted((t.key, t.value) for t in d.tags)] for d in client.get_run(of_run).inputs.dataset_inputs), key=str)  # noqa: E731
     book("input/log", lambda: client.log_inputs(run, [of("iris", "d1", "code", '{"a": 1}', '{"s": 1}', '{"rows": 3}', [("mlflow.data.context", "train"), ("x", "y")])]))
@@ -30,4 +30,4 @@ def steps(book, at):
     for title, dataset in limits.items():
         book(f"input/limit, {title}", lambda: client.log_inputs(run, [dataset]))
     book("input/how many", lambda: len(client.get_run(run).inputs.dataset_inputs))
-    book.wire("input/datasets of experiments", "POST", "/ajax-api/2.0/mlflow/experiments/search-datasets", {"experiment_ids": [exp]}, show=lambda b: sorted([d["name"][:5], d["digest"][:5], d.get("context")] for d in b["dataset_summaries"]))
+    book.wire("input/datasets of experiments", "POST", "/ajax-api/2.0/mlflow/experiments/search-datasets", {"experiment_ids": [exp]}, show=lambda b: sorted([d["name"][:5], d["digest"][:5], d.get("context", "")] for d in b["dataset_summaries"]))

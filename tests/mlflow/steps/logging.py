@@ -8,7 +8,7 @@ VALUES = [0, -0.0, 1, 1.5, -2.25, 1e308, -1e308, 5e-324, 0.1, 123456789.12345678
 
 def steps(book, at):
     client = at.client
-    exp = book.call("exp log", book("log/experiment", client.create_experiment, f"{at.p}.log"))
+    exp = book("log/experiment", client.create_experiment, f"{at.p}.log", called="exp log")
     fresh = lambda name: client.create_run(exp, start_time=1, run_name=name).info.run_id  # noqa: E731
     metrics(book, client, fresh)
     params(book, client, fresh)
@@ -24,7 +24,7 @@ def short(name):
 
 
 def metrics(book, client, fresh):
-    run = book.call("run m", book("metric/run", fresh, "m"))
+    run = book("metric/run", fresh, "m", called="run m")
     for name in NAMES:
         book(f"metric/name {short(name)}", client.log_metric, run, name, 1.0, 5, 0)
     book("metric/names read", lambda: {short(k): v for k, v in client.get_run(run).data.metrics.items()})
@@ -62,7 +62,7 @@ def latest(book, client, fresh):
 
 
 def params(book, client, fresh):
-    run = book.call("run p", book("param/run", fresh, "p"))
+    run = book("param/run", fresh, "p", called="run p")
     for name in NAMES:
         book(f"param/name {short(name)}", client.log_param, run, name, "1")
     read = lambda: {short(k): v if len(v) < 60 else len(v) for k, v in client.get_run(run).data.params.items()}  # noqa: E731
@@ -81,7 +81,7 @@ def params(book, client, fresh):
 
 
 def tags(book, client, fresh):
-    run = book.call("run t", book("tag/run", fresh, "t"))
+    run = book("tag/run", fresh, "t", called="run t")
     for name in NAMES:
         book(f"tag/name {short(name)}", client.set_tag, run, name, "1")
     read = lambda: {short(k): v if len(v) < 60 else len(v) for k, v in client.get_run(run).data.tags.items()}  # noqa: E731
@@ -103,7 +103,7 @@ def tags(book, client, fresh):
 
 
 def batches(book, client, fresh):
-    run = book.call("run b", book("batch/run", fresh, "b"))
+    run = book("batch/run", fresh, "b", called="run b")
     points = lambda n, of=0: [Metric(f"m{of}.{i}", float(i), 1000 + i, i) for i in range(n)]  # noqa: E731
     book("batch/nothing", client.log_batch, run)
     book("batch/all three", client.log_batch, run, metrics=points(3), params=[Param("p", "1"), Param("q", "2")], tags=[RunTag("t", "1")])

@@ -7,7 +7,7 @@ T0 = 1_700_000_000_000
 
 def steps(book, at):
     client, p = at.client, at.p
-    exp = at.exp = book.call("exp runs", book("run/experiment", client.create_experiment, f"{p}.runs"))
+    exp = at.exp = book("run/experiment", client.create_experiment, f"{p}.runs", called="exp runs")
     made = book("run/create", client.create_run, exp, start_time=T0, run_name="first", tags={"a": "1", "mlflow.user": "me"})
     run = book.call("run first", made and made.info.run_id)
     book("run/get", client.get_run, run)
@@ -32,7 +32,7 @@ def steps(book, at):
 
 
 def updates(book, client, exp):
-    run = book.call("run u", book("run/update, made", lambda: client.create_run(exp, start_time=T0, run_name="u").info.run_id))
+    run = book("run/update, made", lambda: client.create_run(exp, start_time=T0, run_name="u").info.run_id, called="run u")
     show = lambda: (lambda r: [r.info.status, r.info.run_name, r.info.end_time, r.data.tags.get("mlflow.runName")])(client.get_run(run))  # noqa: E731
     book("run/update name", client.update_run, run, name="renamed")
     book("run/update name, read", show)
@@ -76,7 +76,7 @@ def ends(book, client, exp):
 
 
 def deleted(book, client, exp):
-    run = book.call("run d", book("run/delete, made", lambda: client.create_run(exp, start_time=T0, run_name="d").info.run_id))
+    run = book("run/delete, made", lambda: client.create_run(exp, start_time=T0, run_name="d").info.run_id, called="run d")
     book("run/delete", client.delete_run, run)
     book("run/deleted, read", client.get_run, run)
     book("run/delete twice", client.delete_run, run)
@@ -92,8 +92,8 @@ def deleted(book, client, exp):
 
 
 def nested(book, client, exp):
-    parent = book.call("run parent", book("run/parent", lambda: client.create_run(exp, start_time=T0, run_name="parent").info.run_id))
-    child = book.call("run child", book("run/child", lambda: client.create_run(exp, start_time=T0 + 1, run_name="child", tags={"mlflow.parentRunId": parent}).info.run_id))
+    parent = book("run/parent", lambda: client.create_run(exp, start_time=T0, run_name="parent").info.run_id, called="run parent")
+    child = book("run/child", lambda: client.create_run(exp, start_time=T0 + 1, run_name="child", tags={"mlflow.parentRunId": parent}).info.run_id, called="run child")
     book("run/grandchild", lambda: client.create_run(exp, start_time=T0 + 2, run_name="grandchild", tags={"mlflow.parentRunId": child}).info.run_name)
     book("run/parent of child", lambda: client.get_parent_run(child).info.run_name)
     book("run/parent of parent", client.get_parent_run, parent)

@@ -37,8 +37,8 @@ status IN 'a'|run_id IN ()|run_id IN ('a', 5)|run_id IN ("a",)|metrics.acc == 0.
 
 def steps(book, at):
     client = at.client
-    exp = book.call("exp search", book("search/experiment", client.create_experiment, f"{at.p}.search"))
-    other = book.call("exp other", book("search/other experiment", client.create_experiment, f"{at.p}.search2"))
+    exp = book("search/experiment", client.create_experiment, f"{at.p}.search", called="exp search")
+    other = book("search/other experiment", client.create_experiment, f"{at.p}.search2", called="exp other")
     ids = {row[0]: plant(book, client, exp, *row) for row in RUNS}
     gone = book("search/planted and deleted", lambda: client.create_run(exp, start_time=T0 + 9, run_name="ian").info.run_id)
     book("search/delete one", client.delete_run, gone)
@@ -78,7 +78,7 @@ def plant(book, client, exp, name, start, status, metrics, params, tags):
         if status != "RUNNING":
             client.set_terminated(run, status, end_time=T0 + start + 100)
         return run
-    return book.call(f"run {name}", book(f"search/plant {name}", act))
+    return book(f"search/plant {name}", act, called=f"run {name}")
 
 
 def orders(book, names):
