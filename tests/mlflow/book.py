@@ -120,7 +120,8 @@ class Book:
             return number(value, self.since)
         if isinstance(value, int):
             return "<now>" if self.since - 120_000 < value < self.since + 3_600_000 else value
-        return self.words(str(value))
+        text = self.words(str(value))
+        return text if len(text) < 400 else f"{text[:20]}.. of {len(text)}"
 
     def words(self, text):
         """Text without what the server made up."""

@@ -23,6 +23,10 @@ def summary(points):
     return {"count": len(points), "first": points[0], "last": points[-1], "sum of steps": sum(m.step for m in points)}
 
 
+def brief(steps):
+    return steps if len(steps) < 40 else {"count": len(steps), "first": steps[0], "last": steps[-1], "sum": sum(steps)}
+
+
 def pages(book, run):
     def walk(size):
         token, sizes, seen = None, [], []
@@ -50,7 +54,7 @@ def bulk(book, run, other):
     """What charts ask for: the history of one metric in several runs."""
     path = "/ajax-api/2.0/mlflow/metrics/get-history-bulk"
     count = lambda body: {"count": len(body["metrics"]), "first": body["metrics"][:1], "by run": [sum(m["run_id"] == r for m in body["metrics"]) for r in (run, other)]}  # noqa: E731
-    steps_of = lambda body: [[m["step"] for m in body.get("metrics", []) if m["run_id"] == r] for r in (run, other)]  # noqa: E731
+    steps_of = lambda body: [brief([m["step"] for m in body.get("metrics", []) if m["run_id"] == r]) for r in (run, other)]  # noqa: E731
     book.wire("history/bulk", "GET", path, query={"run_id": [run, other], "metric_key": "loss"}, show=lambda b: {**count(b), "first": "any"})
     book.wire("history/bulk, at most", "GET", path, query={"run_id": [run], "metric_key": "loss", "max_results": 7}, show=count)
     book.wire("history/bulk, no run", "GET", path, query={"metric_key": "loss"})

@@ -18,6 +18,10 @@ def steps(book, at):
     fluent(book, at)
 
 
+def pick(of, *names):
+    return [getattr(of, name) for name in names]
+
+
 def models(book, client, p):
     book("registered/create", client.create_registered_model, f"{p}.m", tags={"a": "1"}, description="what")
     book("registered/create twice", client.create_registered_model, f"{p}.m")
@@ -44,7 +48,7 @@ def models(book, client, p):
 def versions(book, client, p, at):
     of = f"{p}.m"
     book("version/create", client.create_model_version, of, at.place, at.reg_run, tags={"v": "1"}, description="first")
-    book("version/create second", lambda: [getattr(client.create_model_version(of, at.place, at.reg_run), k) for k in ("version", "status", "current_stage")])
+    book("version/create second", lambda: pick(client.create_model_version(of, at.place, at.reg_run), "version", "status", "current_stage"))
     book("version/create without a run", lambda: client.create_model_version(of, "s3://bucket/model").source)
     for title, source in {"empty": "", "local": "/etc/passwd", "local file": "file:///etc", "dots": "s3://b/../../x", "dots encoded": "s3://b/%2e%2e/x", "proxied dots": "mlflow-artifacts:/../x", "models uri": f"models:/{of}/1", "unknown models uri": f"models:/{p}.none/1", "runs uri": f"runs:/{at.reg_run}/model", "relative": "model"}.items():
         book(f"version/create, source {title}", lambda: client.create_model_version(of, source).source)
@@ -62,7 +66,7 @@ def versions(book, client, p, at):
     book("version/download uri of unknown", client.get_model_version_download_uri, of, "99")
     book("version/model shows latest", lambda: [[v.version, v.current_stage] for v in client.get_registered_model(of).latest_versions])
     book("version/download", lambda: sorted(f.path for f in mlflow.artifacts.list_artifacts(f"models:/{of}/1")))
-    book("version/copy", lambda: [getattr(client.copy_model_version(f"models:/{of}/1", f"{p}.copy"), k) for k in ("name", "version", "source", "run_id")])
+    book("version/copy", lambda: pick(client.copy_model_version(f"models:/{of}/1", f"{p}.copy"), "name", "version", "source", "run_id"))
 
 
 def aliases(book, client, p):
@@ -149,8 +153,8 @@ def fluent(book, at):
     if getattr(at, "info", None) is None:
         return
     name = f"{at.p}.fl"
-    book("register/by uri", lambda: [getattr(mlflow.register_model(at.info.model_uri, name, tags={"x": "y"}), k) for k in ("name", "version", "run_id", "tags")])
-    book("register/by run", lambda: [getattr(mlflow.register_model(f"runs:/{at.trained}/doubler", name), k) for k in ("version", "run_id")])
+    book("register/by uri", lambda: pick(mlflow.register_model(at.info.model_uri, name, tags={"x": "y"}), "name", "version", "run_id", "tags"))
+    book("register/by run", lambda: pick(mlflow.register_model(f"runs:/{at.trained}/doubler", name), "version", "run_id"))
     book("register/source", lambda: at.client.get_model_version(name, "1").source)
     book("register/whole", lambda: at.client.get_model_version(name, "1"))
     book("register/load", lambda: type(mlflow.pyfunc.load_model(f"models:/{name}/1")).__name__)

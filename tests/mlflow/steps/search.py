@@ -83,9 +83,9 @@ def plant(book, client, exp, name, start, status, metrics, params, tags):
 
 def orders(book, names):
     for order in ["metrics.acc", "metrics.acc ASC", "metrics.acc DESC", "metrics.acc desc", "metric.loss ASC", "metrics.none", "metrics.`m with space` DESC", "metrics.\"a/b\"", "params.lr", "params.lr DESC", "params.n", "parameter.opt ASC", "tags.team", "tags.team DESC",
-                  "tags.`weird key`", "status", "status DESC", "attributes.status ASC", "start_time", "start_time DESC", "attributes.start_time ASC", "end_time DESC", "end_time ASC", "run_name DESC", "attributes.run_name", "attributes.`Run Name`", "created", "Created DESC",
-                  "user_id", "artifact_uri"]:
-        book(f"search/order {order}", names, "", [order] if "_uri" not in order else [order, "run_name"])
+                  "tags.`weird key`", "status", "status DESC", "attributes.status ASC", "start_time", "start_time DESC", "attributes.start_time ASC", "end_time DESC", "end_time ASC", "run_name DESC", "attributes.run_name", "attributes.`Run Name`", "created", "Created DESC", "user_id"]:
+        book(f"search/order {order}", names, "", [order])
+    book("search/order artifact_uri", lambda: sorted(names("", ["artifact_uri"])))
     for order in [["metrics.acc DESC", "params.lr ASC"], ["params.opt", "metrics.loss DESC"], ["tags.team", "start_time"], ["metrics.acc", "metrics.acc DESC"], ["start_time", "start_time"], ["status", "run_name"], []]:
         book(f"search/orders {order}", names, "", order)
     for order in ["", "acc", "metrics.acc UP", "metrics.acc ASC DESC", "metrics.acc, params.lr", "foo.bar", "metrics", "metrics.", "1", "dataset.name", "metrics.acc; drop table runs", "attributes.none", "run_id", "experiment_id", "lifecycle_stage"]:
