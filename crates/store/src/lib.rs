@@ -15,7 +15,7 @@ pub use tables::{
     Act, AssetKey, AssetRow, AuditRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobPage, JobRow, NewJob,
     NodeRow, OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, VersionFilter, WorkspaceRow,
     acting,
-    DEFAULT_EXPERIMENT, ExperimentRow, Latest, NewRun, RunRow, Texts,
+    DEFAULT_EXPERIMENT, ExperimentRow, Latest, NewRun, RunInput, RunQuery, RunRow, Texts,
 };
 
 use std::{
@@ -31,9 +31,9 @@ pub enum Error {
     Conflict,
     #[error("it exists already")]
     Exists,
-    /// The work found a reason not to go on; everything it did is undone.
-    #[error("{0}")]
-    Refused(String),
+    /// The work found a reason of its own not to go on; everything it did is undone.
+    #[error("the work was given up")]
+    Refused,
     #[error("the disk that holds `{}` is full", .path.display())]
     Full { path: PathBuf },
     #[error(

@@ -13,6 +13,7 @@ mod places;
 mod points;
 mod principals;
 mod records;
+mod run_search;
 mod runs;
 
 pub use assets::{AssetKey, AssetRow, VersionFilter};
@@ -28,4 +29,5 @@ pub use principals::PrincipalRow;
 pub use records::{RecordFilter, RecordKey, RecordRow};
 pub use experiments::{DEFAULT_EXPERIMENT, ExperimentRow};
 pub use points::Latest;
-pub use runs::{NewRun, RunRow, Texts};
+pub use run_search::RunQuery;
+pub use runs::{NewRun, RunInput, RunRow, Texts};

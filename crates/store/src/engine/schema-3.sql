@@ -19,7 +19,7 @@ create table experiment_tags (
     primary key (experiment, key)
 ) without rowid;
 
--- A run that is a job takes its status, times and labels from the job.
+-- A run that is a job has the job's status and times, written with them; its labels are the job's.
 create table runs (
     seq integer primary key autoincrement,
     workspace text not null,
@@ -50,19 +50,19 @@ create table run_tags (
     value text not null,
     primary key (run, key)
 ) without rowid;
-create index tags_by_key on run_tags (key, value);
 
 -- The latest value of each metric. A value that is no number has `nan` set and no value.
 create table latest_metrics (
     run integer not null,
     key text not null,
+    experiment integer not null,
     nan integer not null,
     value real,
     at integer not null,
     step integer not null,
     primary key (run, key)
 ) without rowid;
-create index latest_by_value on latest_metrics (key, nan, value, run);
+create index latest_by_value on latest_metrics (experiment, key, nan, value, run);
 
 -- Points as they came, one row a request, until they are folded into `point_chunks` and `latest_metrics`.
 create table point_batches (
@@ -72,7 +72,7 @@ create table point_batches (
     total_bytes integer not null,
     points blob not null,
     primary key (run, n)
-);
+) without rowid;
 
 -- Points of one metric of one run, in the order they came.
 create table point_chunks (
@@ -88,6 +88,7 @@ create table run_inputs (
     run integer not null,
     digest text not null,
     name text not null,
+    context text,
     body text not null,
     primary key (run, name, digest)
 ) without rowid;
@@ -108,21 +109,16 @@ create table logged_models (
 create unique index logged_models_by_id on logged_models (workspace, model_id);
 create index logged_models_by_experiment on logged_models (experiment, created_at desc);
 
--- Names of models, for what belongs to no version: description, tags, aliases.
-create table model_names (
-    workspace text not null,
-    name text not null,
-    body text not null,
-    created_at integer not null,
-    changed_at integer not null,
-    primary key (workspace, name)
-);
-
 insert into experiments (workspace, number, name, created_at, changed_at)
     select name, 0, 'Default', created_at, created_at from workspaces;
 insert into experiments (workspace, number, name, created_at, changed_at)
     select workspace, row_number() over (partition by workspace order by min(seq)), experiment, min(created_at), min(created_at)
     from jobs where experiment <> 'Default' group by workspace, experiment;
-insert into runs (workspace, run_id, experiment, job_seq, name, user, status, started_at)
-    select j.workspace, j.name, e.seq, j.seq, j.name, j.created_by, '', j.created_at
+insert into runs (workspace, run_id, experiment, job_seq, name, user, status, started_at, ended_at, deleted_at)
+    select j.workspace, j.name, e.seq, j.seq, j.name, j.created_by,
+        case j.status when 'Completed' then 'FINISHED' when 'Failed' then 'FAILED' when 'Canceled' then 'KILLED'
+            when 'Queued' then 'SCHEDULED' when 'Preparing' then 'SCHEDULED' else 'RUNNING' end,
+        coalesce(json_extract(j.state, '$.started_at'), case j.phase when 'running' then json_extract(j.state, '$.since') end, j.created_at),
+        case j.phase when 'ended' then json_extract(j.state, '$.at') end,
+        case j.archived when 1 then j.changed_at end
     from jobs j join experiments e on e.workspace = j.workspace and e.name = j.experiment;

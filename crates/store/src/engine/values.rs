@@ -135,6 +135,18 @@ impl From<String> for Value {
     }
 }
 
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Value {
+        Value::Blob(bytes)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(n: f64) -> Value {
+        Value::Real(n)
+    }
+}
+
 impl From<i64> for Value {
     fn from(n: i64) -> Value {
         Value::Int(n)

@@ -4,7 +4,7 @@
 //! them they are folded: per metric a chunk is added and the latest value is written, which search reads.
 //! Invariants: a point that was acknowledged is in a batch or in a chunk; folding changes nothing that is shown.
 
-use crate::{Error, Tx};
+use crate::{Bell, Error, Tx, Value};
 use domain::tracking::points::{self, Point};
 use std::collections::BTreeMap;
 
@@ -44,26 +44,22 @@ impl Tx<'_> {
         if n + 1 >= FOLD_ROWS || total >= FOLD_BYTES {
             self.fold_points(run)?;
         }
+        self.ring(Bell::Points);
         Ok(())
     }
 
-    /// Folds what every run has gathered, so that latest values can be searched.
-    pub fn fold_all_points(&mut self) -> Result<(), Error> {
-        for mut row in self.fetch("select distinct run from point_batches", &[])? {
-            let run = row.int(0)?;
-            self.fold_points(run)?;
-        }
-        Ok(())
-    }
-
-    /// Whether any run has points that are not folded.
-    pub fn has_loose_points(&mut self) -> Result<bool, Error> {
-        Ok(self.fetch_one("select 1 from point_batches limit 1", &[])?.is_some())
+    /// Runs of some experiments with points that are not folded, in no order.
+    pub fn runs_with_loose_points(&mut self, workspace: &str, numbers: &[i64]) -> Result<Vec<i64>, Error> {
+        let sql = "select distinct b.run from point_batches b join runs r on r.seq = b.run \
+                   join experiments e on e.seq = r.experiment \
+                   where e.workspace = ?2 and e.number in (select value from json_each(?1))";
+        let rows = self.fetch(sql, &[list(numbers), workspace.into()])?;
+        rows.into_iter().map(|mut row| row.int(0)).collect()
     }
 
     /// Turns a run's batches into chunks and latest values.
     pub fn fold_points(&mut self, run: i64) -> Result<(), Error> {
-        let loose = self.loose_points(run)?;
+        let loose = self.loose_points(run, None)?;
         for (key, gathered) in &loose {
             let next = "select coalesce(max(n), -1) + 1 from point_chunks where run = ?1 and key = ?2";
             let n = self.fetch_one(next, &[run.into(), key.as_str().into()])?.map_or(Ok(0), |mut row| row.int(0))?;
@@ -101,24 +97,25 @@ impl Tx<'_> {
             "delete from point_chunks where run = ?1 and key = ?2 and n >= ?3",
             &[run.into(), key.into(), first.into()],
         )?;
-        self.put_chunk(run, key, last, &points::dedup(joined))
+        self.put_chunk(run, key, last, &points::dedup(&joined))
     }
 
     fn put_latest(&mut self, run: i64, key: &str, point: &Point) -> Result<(), Error> {
         if let Some(known) = self.folded_latest(run, key)?
-            && points::latest(&[known, *point]) == Some(known)
+            && !points::is_later(point, &known)
         {
             return Ok(());
         }
         let value = (!point.value.is_nan()).then_some(point.value);
         self.exec(
-            "insert into latest_metrics (run, key, nan, value, at, step) values (?1, ?2, ?3, ?4, ?5, ?6) \
+            "insert into latest_metrics (run, key, experiment, nan, value, at, step) \
+             select seq, ?2, experiment, ?3, ?4, ?5, ?6 from runs where seq = ?1 \
              on conflict (run, key) do update set nan = ?3, value = ?4, at = ?5, step = ?6",
             &[
                 run.into(),
                 key.into(),
                 value.is_none().into(),
-                value.map_or(crate::Value::Null, crate::Value::Real),
+                value.into(),
                 point.timestamp_ms.into(),
                 point.step.into(),
             ],
@@ -138,24 +135,24 @@ impl Tx<'_> {
 
     /// The latest value of each metric of some runs, by run.
     pub fn latest_of(&mut self, runs: &[i64]) -> Result<BTreeMap<i64, Vec<Latest>>, Error> {
-        let list = integers(runs);
-        let sql = format!("select run, key, nan, value, at, step from latest_metrics where run in ({list}) order by run, key");
+        let sql = "select run, key, nan, value, at, step from latest_metrics where run in (select value from json_each(?1))";
         let mut all: BTreeMap<i64, BTreeMap<String, Point>> = BTreeMap::new();
-        for mut row in self.fetch(&sql, &[])? {
+        for mut row in self.fetch(sql, &[list(runs)])? {
             let value = if row.int(2)? != 0 { f64::NAN } else { row.real(3)? };
             let point = Point { value, timestamp_ms: row.int(4)?, step: row.int(5)? };
             all.entry(row.int(0)?).or_default().insert(row.text(1)?, point);
         }
-        let loose = format!("select distinct run from point_batches where run in ({list})");
-        for mut row in self.fetch(&loose, &[])? {
+        let loose = "select distinct run from point_batches where run in (select value from json_each(?1))";
+        for mut row in self.fetch(loose, &[list(runs)])? {
             let run = row.int(0)?;
-            for (key, gathered) in self.loose_points(run)? {
+            for (key, gathered) in self.loose_points(run, None)? {
                 let known = all.entry(run).or_default();
                 let both: Vec<Point> = known.get(&key).copied().into_iter().chain(gathered).collect();
                 known.extend(points::latest(&both).map(|point| (key, point)));
             }
         }
-        let shown = |metrics: BTreeMap<String, Point>| metrics.into_iter().map(|(key, point)| Latest { key, point }).collect();
+        let shown =
+            |metrics: BTreeMap<String, Point>| metrics.into_iter().map(|(key, point)| Latest { key, point }).collect();
         Ok(all.into_iter().map(|(run, metrics)| (run, shown(metrics))).collect())
     }
 
@@ -166,17 +163,21 @@ impl Tx<'_> {
         for mut row in self.fetch(sql, &[run.into(), key.into()])? {
             all.extend(decoded(&row.blob(0)?)?);
         }
-        all.extend(self.loose_points(run)?.remove(key).unwrap_or_default());
-        Ok(points::dedup(all))
+        all.extend(self.loose_points(run, Some(key))?.remove(key).unwrap_or_default());
+        let mut all = points::dedup(&all);
+        if !all.is_sorted_by(|a, b| points::history_order(a, b).is_le()) {
+            all.sort_by(points::history_order);
+        }
+        Ok(all)
     }
 
-    /// Points that are not folded yet, by metric, in the order they came.
-    fn loose_points(&mut self, run: i64) -> Result<BTreeMap<String, Vec<Point>>, Error> {
+    /// Points that are not folded yet, by metric, in the order they came; of one metric where one is named.
+    fn loose_points(&mut self, run: i64, only: Option<&str>) -> Result<BTreeMap<String, Vec<Point>>, Error> {
         let mut all: BTreeMap<String, Vec<Point>> = BTreeMap::new();
         for mut row in self.fetch("select points from point_batches where run = ?1 order by n", &[run.into()])? {
             let batch = points::decode_batch(&row.blob(0)?).map_err(|error| Error::Decode(error.to_string()))?;
-            for (key, point) in batch {
-                all.entry(key).or_default().push(point);
+            for (key, points) in batch.into_iter().filter(|(key, _)| only.is_none_or(|only| only == key)) {
+                all.entry(key).or_default().extend(points);
             }
         }
         Ok(all)
@@ -187,7 +188,8 @@ fn decoded(bytes: &[u8]) -> Result<Vec<Point>, Error> {
     points::decode(bytes).map_err(|error| Error::Decode(error.to_string()))
 }
 
-/// Numbers of rows, as a list in a statement; they come from the database itself.
-pub(crate) fn integers(all: &[i64]) -> String {
-    all.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
+/// Numbers as one value of a statement, which reads them with `json_each`.
+pub(crate) fn list(all: &[i64]) -> Value {
+    let text: Vec<String> = all.iter().map(i64::to_string).collect();
+    format!("[{}]", text.join(",")).into()
 }

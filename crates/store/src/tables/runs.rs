@@ -1,9 +1,10 @@
 //! Runs: what was logged, by whom, under which experiment. A job is its run.
 //!
-//! Invariants: a parameter is written once; a run that is a job has no status or times of its own.
+//! Invariants: a parameter is written once; the status and times of a run that is a job are the job's, written in the
+//! transaction that changes the job.
 
-use crate::{Error, NewJob, Row, Tx, tables::points::integers};
-use domain::Timestamp;
+use crate::{Error, NewJob, Row, Tx, tables::points::list};
+use domain::{Job, Timestamp};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone)]
@@ -36,6 +37,17 @@ pub struct NewRun<'a> {
     pub started_at: Timestamp,
 }
 
+/// A dataset a run has read.
+#[derive(Debug, Clone)]
+pub struct RunInput {
+    pub name: String,
+    pub digest: String,
+    /// What it was for, where that was said.
+    pub context: Option<String>,
+    /// The input as it was sent.
+    pub body: String,
+}
+
 /// Texts under a key, by run.
 pub type Texts = BTreeMap<i64, BTreeMap<String, String>>;
 
@@ -53,9 +65,41 @@ impl Tx<'_> {
             job_seq: Some(job_seq),
             name: new.name.as_str(),
             user: &new.created_by,
-            status: "",
+            status: "SCHEDULED",
             started_at: new.at,
         })?;
+        Ok(())
+    }
+
+    /// The run of a job goes where the job goes.
+    pub(crate) fn follow_job(&mut self, job: &Job) -> Result<(), Error> {
+        let (status, started_at, ended_at) = job.as_run();
+        self.exec(
+            "update runs set status = ?2, started_at = ?3, ended_at = ?4 where job_seq = ?1",
+            &[job.seq.into(), status.as_str().into(), started_at.into(), ended_at.into()],
+        )?;
+        Ok(())
+    }
+
+    /// A job that is archived is a run that was put away.
+    pub(crate) fn archive_job_run(&mut self, job_seq: i64, archived: bool, now: Timestamp) -> Result<(), Error> {
+        self.exec(
+            "update runs set deleted_at = case when ?2 then coalesce(deleted_at, ?3) end where job_seq = ?1",
+            &[job_seq.into(), archived.into(), now.into()],
+        )?;
+        Ok(())
+    }
+
+    /// Puts all runs of an experiment away, or brings them back; jobs are archived with their runs.
+    pub fn delete_runs_of(&mut self, experiment: i64, deleted: bool, now: Timestamp) -> Result<(), Error> {
+        self.exec(
+            "update runs set deleted_at = case when ?2 then coalesce(deleted_at, ?3) end where experiment = ?1",
+            &[experiment.into(), deleted.into(), now.into()],
+        )?;
+        self.exec(
+            "update jobs set archived = ?2 where seq in (select job_seq from runs where experiment = ?1)",
+            &[experiment.into(), deleted.into()],
+        )?;
         Ok(())
     }
 
@@ -84,7 +128,7 @@ impl Tx<'_> {
         self.fetch_one(&sql, &[workspace.into(), run_id.into()])?.map(run_of).transpose()
     }
 
-    /// Writes what may change of a run that is not a job.
+    /// Writes what may change of a run.
     pub fn put_run(&mut self, row: &RunRow) -> Result<(), Error> {
         self.exec(
             "update runs set name = ?2, status = ?3, ended_at = ?4, deleted_at = ?5 where seq = ?1",
@@ -92,8 +136,8 @@ impl Tx<'_> {
                 row.seq.into(),
                 row.name.as_str().into(),
                 row.status.as_str().into(),
-                row.ended_at.map(|at| at.0).into(),
-                row.deleted_at.map(|at| at.0).into(),
+                row.ended_at.into(),
+                row.deleted_at.into(),
             ],
         )?;
         Ok(())
@@ -137,9 +181,9 @@ impl Tx<'_> {
     }
 
     fn texts_of(&mut self, table: &str, runs: &[i64]) -> Result<Texts, Error> {
-        let sql = format!("select run, key, value from {table} where run in ({})", integers(runs));
+        let sql = format!("select run, key, value from {table} where run in (select value from json_each(?1))");
         let mut all = Texts::new();
-        for mut row in self.fetch(&sql, &[])? {
+        for mut row in self.fetch(&sql, &[list(runs)])? {
             let (run, key, value) = (row.int(0)?, row.text(1)?, row.text(2)?);
             all.entry(run).or_default().insert(key, value);
         }
@@ -147,34 +191,57 @@ impl Tx<'_> {
     }
 
     /// Adds a dataset a run has read; one it names again stays as it was.
-    pub fn add_run_input(&mut self, run: i64, name: &str, digest: &str, body: &str) -> Result<(), Error> {
+    pub fn add_run_input(&mut self, run: i64, input: &RunInput) -> Result<(), Error> {
         self.exec(
-            "insert into run_inputs (run, name, digest, body) values (?1, ?2, ?3, ?4) on conflict do nothing",
-            &[run.into(), name.into(), digest.into(), body.into()],
+            "insert into run_inputs (run, name, digest, context, body) values (?1, ?2, ?3, ?4, ?5) on conflict do nothing",
+            &[
+                run.into(),
+                input.name.as_str().into(),
+                input.digest.as_str().into(),
+                input.context.as_deref().into(),
+                input.body.as_str().into(),
+            ],
         )?;
         Ok(())
     }
 
     /// The datasets runs have read, as they were sent, by run.
     pub fn inputs_of(&mut self, runs: &[i64]) -> Result<BTreeMap<i64, Vec<String>>, Error> {
-        let sql = format!("select run, body from run_inputs where run in ({}) order by run, name, digest", integers(runs));
+        let sql = "select run, body from run_inputs where run in (select value from json_each(?1)) order by run, name, digest";
         let mut all: BTreeMap<i64, Vec<String>> = BTreeMap::new();
-        for mut row in self.fetch(&sql, &[])? {
+        for mut row in self.fetch(sql, &[list(runs)])? {
             let run = row.int(0)?;
             all.entry(run).or_default().push(row.text(1)?);
         }
         Ok(all)
     }
 
+    /// Removes everything that was ever tracked in a workspace.
+    pub(crate) fn purge_tracking(&mut self, workspace: &str) -> Result<(), Error> {
+        for table in LOGGED {
+            let sql = format!("delete from {table} where run in (select seq from runs where workspace = ?1)");
+            self.exec(&sql, &[workspace.into()])?;
+        }
+        let tags = "delete from experiment_tags where experiment in (select seq from experiments where workspace = ?1)";
+        self.exec(tags, &[workspace.into()])?;
+        for table in ["runs", "experiments"] {
+            self.exec(&format!("delete from {table} where workspace = ?1"), &[workspace.into()])?;
+        }
+        Ok(())
+    }
+
     /// Removes a run that is not a job and everything logged to it.
     pub fn purge_run(&mut self, run: i64) -> Result<(), Error> {
-        for table in ["run_params", "run_tags", "latest_metrics", "point_batches", "point_chunks", "run_inputs"] {
+        for table in LOGGED {
             self.exec(&format!("delete from {table} where run = ?1"), &[run.into()])?;
         }
         self.exec("delete from runs where seq = ?1 and job_seq is null", &[run.into()])?;
         Ok(())
     }
 }
+
+/// What is logged to a run.
+const LOGGED: [&str; 6] = ["run_params", "run_tags", "latest_metrics", "point_batches", "point_chunks", "run_inputs"];
 
 pub(crate) fn run_of(mut row: Row) -> Result<RunRow, Error> {
     Ok(RunRow {
