@@ -204,7 +204,7 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
     let readable = percent_encoding::percent_decode_str(request.uri().path()).decode_utf8().is_ok();
     // What anyone may ask, anyone may be told how not to ask.
     let open = route.is_none()
-        && ROUTES.iter().any(|route| route.access == Access::Open && Some(route.path) == matched.as_deref());
+        && routes::all().any(|route| route.access == Access::Open && Some(route.path) == matched.as_deref());
     if open {
         return http::meta::wrong_method(request.uri().clone()).await;
     }
@@ -218,7 +218,10 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         Err((caller, problem)) => {
             act.caller = caller;
             record_refusal(&app, act, &problem);
-            problem.into_response()
+            match id.starts_with("mlflow_") {
+                true => http::mlflow::Fault::from(problem).into_response(),
+                false => problem.into_response(),
+            }
         }
     };
     if long && (answer.status().is_client_error() || answer.status().is_server_error()) {

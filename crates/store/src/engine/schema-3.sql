@@ -93,21 +93,47 @@ create table run_inputs (
     primary key (run, name, digest)
 ) without rowid;
 
+-- Models that a run has read or made.
+create table run_models (
+    run integer not null,
+    made integer not null,
+    model_id text not null,
+    step integer,
+    primary key (run, made, model_id)
+) without rowid;
+
 create table logged_models (
     seq integer primary key autoincrement,
     workspace text not null,
     model_id text not null,
     experiment integer not null,
-    run integer,
     name text not null,
-    body text not null,
+    model_type text,
+    source_run text,
     status text not null,
+    status_message text,
     deleted integer not null default 0,
     created_at integer not null,
-    changed_at integer not null
+    changed_at integer not null,
+    tags text not null,
+    params text not null
 );
 create unique index logged_models_by_id on logged_models (workspace, model_id);
-create index logged_models_by_experiment on logged_models (experiment, created_at desc);
+create index logged_models_by_experiment on logged_models (experiment);
+
+-- Points that tell of a model. A value that is no number is null; no dataset is an empty name.
+create table model_points (
+    seq integer primary key autoincrement,
+    model integer not null,
+    run_id text not null,
+    key text not null,
+    at integer not null,
+    step integer not null,
+    value real,
+    dataset_name text not null,
+    dataset_digest text not null
+);
+create unique index model_points_once on model_points (model, run_id, key, at, step, coalesce(value, 'nan'), dataset_name, dataset_digest);
 
 insert into experiments (workspace, number, name, created_at, changed_at)
     select name, 0, 'Default', created_at, created_at from workspaces;

@@ -81,6 +81,13 @@ impl Row {
         }
     }
 
+    pub fn maybe_real(&mut self, at: usize) -> Result<Option<f64>, Error> {
+        match self.slot(at)? {
+            Value::Null => Ok(None),
+            _ => self.real(at).map(Some),
+        }
+    }
+
     pub fn blob(&mut self, at: usize) -> Result<Vec<u8>, Error> {
         match std::mem::replace(self.slot(at)?, Value::Null) {
             Value::Blob(bytes) => Ok(bytes),

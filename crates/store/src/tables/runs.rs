@@ -15,6 +15,8 @@ pub struct RunRow {
     /// The experiment's place in the table, and its number in the workspace.
     pub experiment: i64,
     pub number: i64,
+    /// Where the experiment keeps files, if not here.
+    pub location: String,
     pub job_seq: Option<i64>,
     pub name: String,
     pub user: String,
@@ -52,7 +54,7 @@ pub struct RunInput {
 pub type Texts = BTreeMap<i64, BTreeMap<String, String>>;
 
 pub(crate) const RUN: &str = "r.seq, r.workspace, r.run_id, r.experiment, e.number, r.job_seq, r.name, r.user, r.status, \
-                              r.started_at, r.ended_at, r.deleted_at";
+                              r.started_at, r.ended_at, r.deleted_at, e.artifact_location";
 
 impl Tx<'_> {
     /// The run of a job that was just accepted.
@@ -224,7 +226,9 @@ impl Tx<'_> {
         }
         let tags = "delete from experiment_tags where experiment in (select seq from experiments where workspace = ?1)";
         self.exec(tags, &[workspace.into()])?;
-        for table in ["runs", "experiments"] {
+        let points = "delete from model_points where model in (select seq from logged_models where workspace = ?1)";
+        self.exec(points, &[workspace.into()])?;
+        for table in ["runs", "experiments", "logged_models"] {
             self.exec(&format!("delete from {table} where workspace = ?1"), &[workspace.into()])?;
         }
         Ok(())
@@ -241,7 +245,8 @@ impl Tx<'_> {
 }
 
 /// What is logged to a run.
-const LOGGED: [&str; 6] = ["run_params", "run_tags", "latest_metrics", "point_batches", "point_chunks", "run_inputs"];
+const LOGGED: [&str; 7] =
+    ["run_params", "run_tags", "latest_metrics", "point_batches", "point_chunks", "run_inputs", "run_models"];
 
 pub(crate) fn run_of(mut row: Row) -> Result<RunRow, Error> {
     Ok(RunRow {
@@ -257,5 +262,6 @@ pub(crate) fn run_of(mut row: Row) -> Result<RunRow, Error> {
         started_at: Timestamp(row.int(9)?),
         ended_at: row.maybe_int(10)?.map(Timestamp),
         deleted_at: row.maybe_int(11)?.map(Timestamp),
+        location: row.text(12)?,
     })
 }

@@ -1,10 +1,10 @@
 //! A run as MLflow shows it, whether it is a job or not.
 
-use super::{Call, artifacts};
-use domain::{JobState, Outcome, Timestamp, tracking::points::Point};
-use serde_json::{Map, Value, json};
+use super::{artifacts, brief, call::Asker, key_values};
+use domain::tracking::{Lifecycle, Point};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use store::{Error, JobRow, Latest, RunRow, Tx};
+use store::{Error, JobRow, Latest, RunModel, RunRow, Tx};
 
 /// Everything shown of some runs, read together.
 pub(super) struct Shown {
@@ -14,6 +14,7 @@ pub(super) struct Shown {
     tags: store::Texts,
     metrics: BTreeMap<i64, Vec<Latest>>,
     inputs: BTreeMap<i64, Vec<String>>,
+    models: BTreeMap<i64, Vec<RunModel>>,
 }
 
 impl Shown {
@@ -26,91 +27,72 @@ impl Shown {
             tags: tx.tags_of(&seqs)?,
             metrics: tx.latest_of(&seqs)?,
             inputs: tx.inputs_of(&seqs)?,
+            models: tx.run_models(&seqs)?,
             runs,
         })
     }
 
-    pub(super) fn views(mut self, call: &Call) -> Vec<Value> {
+    pub(super) fn views(mut self, by: &Asker) -> Vec<Value> {
         let runs = std::mem::take(&mut self.runs);
-        runs.iter().map(|run| self.view(call, run)).collect()
+        runs.iter().map(|run| self.view(by, run)).collect()
     }
 
-    fn view(&mut self, call: &Call, run: &RunRow) -> Value {
-        let job = run.job_seq.and_then(|seq| self.jobs.remove(&seq));
+    fn view(&mut self, by: &Asker, run: &RunRow) -> Value {
+        let body = run.job_seq.and_then(|seq| self.jobs.remove(&seq)).map(|job| {
+            let body: Value = serde_json::from_str(&job.body).unwrap_or_default();
+            (job, body)
+        });
         let mut params = self.params.remove(&run.seq).unwrap_or_default();
         let mut tags = self.tags.remove(&run.seq).unwrap_or_default();
-        if let Some(job) = &job {
-            add_job(job, &mut params, &mut tags);
+        let mut name = run.name.clone();
+        if let Some((job, body)) = &body {
+            name = api::arm::text(body, "displayName").unwrap_or(name);
+            add_job(job, body, &mut params, &mut tags);
+            tags.insert("mlflow.runName".into(), name.clone());
         }
-        tags.entry("mlflow.runName".into()).or_insert_with(|| name_of(run, job.as_ref()));
-        let metrics: Vec<Value> = self.metrics.remove(&run.seq).unwrap_or_default().iter().map(latest).collect();
-        let inputs: Vec<Value> = self
-            .inputs
-            .remove(&run.seq)
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|body| serde_json::from_str(body).ok())
-            .collect();
-        let mut data = Map::new();
-        let mut put = |key: &str, items: Vec<Value>| {
-            if !items.is_empty() {
-                data.insert(key.to_owned(), Value::Array(items));
-            }
-        };
-        put("metrics", metrics);
-        put("params", pairs(&params));
-        put("tags", pairs(&tags));
-        let mut inputs_shown = Map::new();
-        if !inputs.is_empty() {
-            inputs_shown.insert("dataset_inputs".into(), Value::Array(inputs));
-        }
-        json!({"info": info(call, run, job.as_ref()), "data": data, "inputs": inputs_shown})
+        let metrics = self.metrics.remove(&run.seq).unwrap_or_default();
+        let metrics: Vec<Value> = metrics.iter().map(|latest| point(&latest.key, &latest.point)).collect();
+        let inputs = self.inputs.remove(&run.seq).unwrap_or_default();
+        let inputs: Vec<Value> = inputs.iter().filter_map(|body| serde_json::from_str(body).ok()).collect();
+        let (made, read): (Vec<_>, Vec<_>) =
+            self.models.remove(&run.seq).unwrap_or_default().into_iter().partition(|model| model.made);
+        json!({
+            "info": info(by, run, &name),
+            "data": brief([("metrics", json!(metrics)), ("params", key_values(&params)), ("tags", key_values(&tags))]),
+            "inputs": brief([("dataset_inputs", json!(inputs)), ("model_inputs", models(&read))]),
+            "outputs": brief([("model_outputs", models(&made))]),
+        })
     }
 }
 
-/// The facts of a run, without what was logged.
-pub(super) fn info(call: &Call, run: &RunRow, job: Option<&JobRow>) -> Value {
-    let (status, started_at, ended_at) = match job {
-        Some(job) => of_state(&job.job.state, job.job.created_at),
-        None => (run.status.as_str(), run.started_at, run.ended_at),
-    };
-    let mut info = json!({
-        "run_id": run.run_id, "run_uuid": run.run_id, "run_name": name_of(run, job), "experiment_id": run.number.to_string(),
-        "user_id": run.user, "status": status, "start_time": started_at.0,
-        "artifact_uri": artifacts::run_uri(call, run), "lifecycle_stage": if run.deleted_at.is_some() { "deleted" } else { "active" },
-    });
-    if let Some(at) = ended_at {
-        info["end_time"] = json!(at.0);
-    }
-    info
+fn models(models: &[RunModel]) -> Value {
+    models.iter().map(|model| brief([("model_id", json!(model.model_id)), ("step", json!(model.step))])).collect()
 }
 
-fn name_of(run: &RunRow, job: Option<&JobRow>) -> String {
-    let shown = job.and_then(|job| api::arm::text(&serde_json::from_str(&job.body).ok()?, "displayName"));
-    shown.unwrap_or_else(|| run.name.clone())
-}
-
-/// A job's state in MLflow's words, when it began and when it ended.
-fn of_state(state: &JobState, created_at: Timestamp) -> (&'static str, Timestamp, Option<Timestamp>) {
-    let started = state.started_at().unwrap_or(created_at);
-    match state {
-        JobState::Queued { .. } | JobState::Placed { .. } | JobState::Preparing { .. } => ("SCHEDULED", started, None),
-        JobState::Running { .. } | JobState::Finalizing { .. } | JobState::Stopping { .. } => ("RUNNING", started, None),
-        JobState::Ended { outcome, at, .. } => {
-            let word = match outcome {
-                Outcome::Completed => "FINISHED",
-                Outcome::Failed(_) => "FAILED",
-                Outcome::Canceled { .. } => "KILLED",
-            };
-            (word, started, Some(*at))
-        }
-    }
+fn info(by: &Asker, run: &RunRow, name: &str) -> Value {
+    let stage = if run.deleted_at.is_some() { Lifecycle::Deleted } else { Lifecycle::Active };
+    brief([
+        ("run_id", json!(run.run_id)),
+        ("run_uuid", json!(run.run_id)),
+        ("run_name", json!(name)),
+        ("experiment_id", json!(run.number.to_string())),
+        ("user_id", json!(run.user)),
+        ("status", json!(run.status)),
+        ("start_time", json!(run.started_at.0)),
+        ("end_time", json!(run.ended_at.map(|at| at.0))),
+        ("artifact_uri", json!(artifacts::run_uri(by, run))),
+        ("lifecycle_stage", json!(stage.as_str())),
+    ])
 }
 
 /// A job's own tags and literal inputs, which are its run's too. What was logged under the same key wins.
-fn add_job(job: &JobRow, params: &mut BTreeMap<String, String>, tags: &mut BTreeMap<String, String>) {
-    let body: Value = serde_json::from_str(&job.body).unwrap_or_default();
-    for (key, value) in api::arm::texts(&body, "tags") {
+fn add_job(
+    job: &JobRow,
+    body: &Value,
+    params: &mut BTreeMap<String, String>,
+    tags: &mut BTreeMap<String, String>,
+) {
+    for (key, value) in api::arm::texts(body, "tags") {
         tags.entry(key).or_insert(value);
     }
     for (name, input) in body.get("inputs").and_then(Value::as_object).into_iter().flatten() {
@@ -122,20 +104,12 @@ fn add_job(job: &JobRow, params: &mut BTreeMap<String, String>, tags: &mut BTree
     tags.entry("mlflow.source.type".into()).or_insert_with(|| "JOB".into());
 }
 
-fn pairs(texts: &BTreeMap<String, String>) -> Vec<Value> {
-    texts.iter().map(|(key, value)| json!({"key": key, "value": value})).collect()
-}
-
-fn latest(latest: &Latest) -> Value {
-    point(&latest.key, &latest.point)
-}
-
 /// A point; what JSON has no number for is written as text.
 pub(super) fn point(key: &str, point: &Point) -> Value {
-    let value = match point.value {
-        value if value.is_nan() => json!("NaN"),
-        value if value.is_infinite() => json!(if value > 0.0 { "Infinity" } else { "-Infinity" }),
-        value => json!(value),
-    };
-    json!({"key": key, "value": value, "timestamp": point.timestamp_ms, "step": point.step})
+    json!({"key": key, "value": value(point.value), "timestamp": point.timestamp_ms, "step": point.step})
+}
+
+/// A metric's value.
+pub(super) fn value(value: f64) -> Value {
+    if value.is_nan() { json!("NaN") } else { json!(value) }
 }
