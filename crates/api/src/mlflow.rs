@@ -54,12 +54,49 @@ pub const CALLS: &[Call] = calls! {
     "POST" "/api/2.0/mlflow/runs/outputs" "log_outputs" Contributor "models a run has made";
     "GET" "/api/2.0/mlflow/metrics/get-history" "history" Reader "every point of a metric, by pages";
     "GET" "/api/2.0/mlflow/metrics/get-history-bulk-interval" "history_bulk" Reader "points of a metric of several runs, thinned for charts";
+    "POST" "/api/2.0/mlflow/registered-models/create" "model_create" Contributor "register a model's name";
+    "GET" "/api/2.0/mlflow/registered-models/get" "model_get" Reader "one registered model";
+    "PATCH" "/api/2.0/mlflow/registered-models/update" "model_update" Contributor "describe a registered model";
+    "POST" "/api/2.0/mlflow/registered-models/rename" "model_rename" Contributor "give a registered model another name";
+    "DELETE" "/api/2.0/mlflow/registered-models/delete" "model_delete" Contributor "remove a registered model and its versions";
+    "GET" "/api/2.0/mlflow/registered-models/search" "model_search" Reader "registered models by filter";
+    "POST" "/api/2.0/mlflow/registered-models/get-latest-versions" "model_latest" Reader "the newest version of each stage";
+    "GET" "/api/2.0/mlflow/registered-models/get-latest-versions" "model_latest_get" Reader "the newest version of each stage";
+    "POST" "/api/2.0/mlflow/registered-models/set-tag" "model_set_tag" Contributor "tag a registered model";
+    "DELETE" "/api/2.0/mlflow/registered-models/delete-tag" "model_delete_tag" Contributor "untag a registered model";
+    "POST" "/api/2.0/mlflow/registered-models/alias" "alias_set" Contributor "name a version by an alias";
+    "DELETE" "/api/2.0/mlflow/registered-models/alias" "alias_delete" Contributor "take an alias away";
+    "GET" "/api/2.0/mlflow/registered-models/alias" "alias_get" Reader "the version an alias names";
+    "POST" "/api/2.0/mlflow/model-versions/create" "version_create" Contributor "register a version of a model";
+    "GET" "/api/2.0/mlflow/model-versions/get" "version_get" Reader "one version of a model";
+    "PATCH" "/api/2.0/mlflow/model-versions/update" "version_update" Contributor "describe a version";
+    "POST" "/api/2.0/mlflow/model-versions/transition-stage" "version_transition" Contributor "move a version to a stage";
+    "DELETE" "/api/2.0/mlflow/model-versions/delete" "version_delete" Contributor "remove a version";
+    "GET" "/api/2.0/mlflow/model-versions/search" "version_search" Reader "versions by filter";
+    "GET" "/api/2.0/mlflow/model-versions/get-download-uri" "version_uri" Reader "where a version's files are";
+    "POST" "/api/2.0/mlflow/model-versions/set-tag" "version_set_tag" Contributor "tag a version";
+    "DELETE" "/api/2.0/mlflow/model-versions/delete-tag" "version_delete_tag" Contributor "untag a version";
+    "POST" "/api/2.0/mlflow/logged-models" "logged_create" Contributor "begin to log a model";
+    "POST" "/api/2.0/mlflow/logged-models/search" "logged_search" Reader "logged models by filter";
+    "GET" "/api/2.0/mlflow/logged-models/{model}" "logged_get" Reader "one logged model";
+    "PATCH" "/api/2.0/mlflow/logged-models/{model}" "logged_finalize" Contributor "say that a logged model is whole, or is not";
+    "DELETE" "/api/2.0/mlflow/logged-models/{model}" "logged_delete" Contributor "remove a logged model";
+    "POST" "/api/2.0/mlflow/logged-models/{model}/params" "logged_params" Contributor "parameters of a logged model";
+    "PATCH" "/api/2.0/mlflow/logged-models/{model}/tags" "logged_set_tags" Contributor "tag a logged model";
+    "DELETE" "/api/2.0/mlflow/logged-models/{model}/tags/{tag}" "logged_delete_tag" Contributor "untag a logged model";
+    "GET" "/api/2.0/mlflow/logged-models/{model}/artifacts/directories" "logged_files" Reader "files of a logged model";
     "GET" "/api/2.0/mlflow/artifacts/list" "artifact_list" Reader "files of a run";
     "PUT" "/api/2.0/mlflow-artifacts/artifacts/{*path}" "artifact_put" Contributor "write a file of a run";
     "GET" "/api/2.0/mlflow-artifacts/artifacts/{*path}" "artifact_get" Reader "read a file of a run";
     "DELETE" "/api/2.0/mlflow-artifacts/artifacts/{*path}" "artifact_delete" Contributor "remove a file of a run";
     "GET" "/api/2.0/mlflow-artifacts/artifacts" "artifact_folder" Reader "files under a path";
 };
+
+/// Whether a call only adds to what a run has logged. Jobs make such calls many times a second.
+pub fn is_logging(id: &str) -> bool {
+    let verb = id.strip_prefix("mlflow_").unwrap_or_default();
+    verb.starts_with("log_") || matches!(verb, "set_tag" | "artifact_put" | "run_update")
+}
 
 /// The calls under every prefix, as routes.
 pub(crate) fn routes() -> &'static [Route] {

@@ -212,7 +212,8 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         Ok(_) if !readable => Problem::bad("the address is not UTF-8 text").into_response(),
         Ok(caller) => {
             act.caller = caller.unwrap_or_default();
-            let silent = method_is_read(&act.method) || id.starts_with("agent_");
+            // What is logged to a run is on record in the run.
+            let silent = method_is_read(&act.method) || id.starts_with("agent_") || api::mlflow::is_logging(id);
             if silent { next.run(request).await } else { store::acting(act, next.run(request)).await }
         }
         Err((caller, problem)) => {
@@ -293,7 +294,8 @@ fn allow(
     if !unlimited && !app.limits.take(&caller.name, app.now()) {
         return Err((caller.name, too_often()));
     }
-    if let Err(problem) = check(app, &caller, access, place, request) {
+    let tracking = route.is_some_and(|route| route.id.starts_with("mlflow_"));
+    if let Err(problem) = check(app, &caller, (access, tracking), place, request) {
         return Err((caller.name, problem));
     }
     let name = caller.name.clone();
@@ -301,7 +303,14 @@ fn allow(
     Ok(Some(name))
 }
 
-fn check(app: &App, caller: &Caller, access: Access, place: &str, request: &Request) -> Result<(), Problem> {
+/// `tracking`: the route is one of MLflow's, whose handlers look closer at jobs.
+fn check(
+    app: &App,
+    caller: &Caller,
+    (access, tracking): (Access, bool),
+    place: &str,
+    request: &Request,
+) -> Result<(), Problem> {
     let meant = match access {
         Access::Signed => caller.is_meant_for(&http::identity::blob_audiences(app)),
         _ => caller.is_meant_for(&http::identity::resource_audiences(app)),
@@ -321,6 +330,7 @@ fn check(app: &App, caller: &Caller, access: Access, place: &str, request: &Requ
     };
     let fits = match (&caller.who, needed) {
         (Who::Agent, _) => false,
+        (Who::Job { workspace, .. }, _) if tracking => place.eq_ignore_ascii_case(workspace),
         (Who::Job { workspace, job }, Some(Role::Reader)) => {
             let own = format!("/workspaces/{workspace}/jobs/{job}");
             let path = request.uri().path();

@@ -9,9 +9,14 @@ mod experiments;
 mod fault;
 mod history;
 mod inputs;
+mod lineage;
 mod log;
+mod logged;
+mod models;
+mod registry;
 mod runs;
 mod search;
+mod versions;
 mod view;
 
 pub(crate) use fault::Fault;
@@ -19,7 +24,7 @@ pub(crate) use fault::Fault;
 use crate::app::App;
 use axum::{
     Json,
-    routing::{MethodRouter, delete, get, post, put},
+    routing::{MethodRouter, delete, get, patch, post, put},
 };
 use serde_json::{Map, Value, json};
 
@@ -52,6 +57,37 @@ pub(crate) fn handler(id: &str) -> MethodRouter<App> {
         "log_outputs" => post(inputs::outputs),
         "history" => get(history::whole),
         "history_bulk" => get(history::thinned),
+        "model_create" => post(models::create),
+        "model_get" => get(models::show),
+        "model_update" => patch(models::update),
+        "model_rename" => post(models::rename),
+        "model_delete" => delete(models::delete),
+        "model_search" => get(models::search),
+        "model_latest" => post(models::latest),
+        "model_latest_get" => get(models::latest),
+        "model_set_tag" => post(models::set_tag),
+        "model_delete_tag" => delete(models::delete_tag),
+        "alias_set" => post(models::set_alias),
+        "alias_delete" => delete(models::delete_alias),
+        "alias_get" => get(models::by_alias),
+        "version_create" => post(versions::create),
+        "version_get" => get(versions::show),
+        "version_update" => patch(versions::update),
+        "version_transition" => post(versions::transition),
+        "version_delete" => delete(versions::delete),
+        "version_search" => get(versions::search),
+        "version_uri" => get(versions::download_uri),
+        "version_set_tag" => post(versions::set_tag),
+        "version_delete_tag" => delete(versions::delete_tag),
+        "logged_create" => post(logged::create),
+        "logged_get" => get(logged::show),
+        "logged_finalize" => patch(logged::finalize),
+        "logged_delete" => delete(logged::delete),
+        "logged_params" => post(logged::add_params),
+        "logged_set_tags" => patch(logged::set_tags),
+        "logged_delete_tag" => delete(logged::delete_tag),
+        "logged_search" => post(logged::search),
+        "logged_files" => get(logged::files),
         "artifact_list" => get(artifacts::list),
         "artifact_put" => put(artifacts::put),
         "artifact_get" => get(artifacts::get),

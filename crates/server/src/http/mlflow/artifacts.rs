@@ -60,6 +60,11 @@ pub(super) fn folder_of(run_id: &str) -> String {
     format!("ExperimentRun/dcid.{run_id}")
 }
 
+/// The folder of a logged model's files in the artifact container.
+pub(super) fn model_folder(model_id: &str) -> String {
+    format!("LoggedModels/{model_id}")
+}
+
 /// What a proxied path names.
 struct Named {
     /// In the artifact container.
@@ -78,7 +83,7 @@ fn named(path: &str) -> Result<Named, Fault> {
     let join = |folder: String, rest: &[&str]| if rest.is_empty() { folder } else { format!("{folder}/{}", rest.join("/")) };
     match parts.as_slice() {
         [_, "models", model, "artifacts", rest @ ..] => {
-            Ok(Named { blob: join(format!("LoggedModels/{model}"), rest), run: None })
+            Ok(Named { blob: join(model_folder(model), rest), run: None })
         }
         [_, run, "artifacts", rest @ ..] => Ok(Named { blob: join(folder_of(run), rest), run: Some((*run).to_owned()) }),
         _ => Err(bad()),
