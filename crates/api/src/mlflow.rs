@@ -38,6 +38,7 @@ pub const CALLS: &[Call] = calls! {
     "POST" "/api/2.0/mlflow/experiments/restore" "experiment_restore" Contributor "bring an experiment back";
     "POST" "/api/2.0/mlflow/experiments/set-experiment-tag" "experiment_set_tag" Contributor "tag an experiment";
     "POST" "/api/2.0/mlflow/experiments/delete-experiment-tag" "experiment_delete_tag" Contributor "untag an experiment";
+    "POST" "/api/2.0/mlflow/experiments/search-datasets" "datasets_search" Reader "datasets that runs of experiments have read";
     "POST" "/api/2.0/mlflow/runs/create" "run_create" Contributor "begin a run";
     "GET" "/api/2.0/mlflow/runs/get" "run_get" Reader "one run";
     "POST" "/api/2.0/mlflow/runs/update" "run_update" Contributor "change a run's status or name";
@@ -53,6 +54,7 @@ pub const CALLS: &[Call] = calls! {
     "POST" "/api/2.0/mlflow/runs/log-model" "log_model" Contributor "note a model among a run's artifacts";
     "POST" "/api/2.0/mlflow/runs/outputs" "log_outputs" Contributor "models a run has made";
     "GET" "/api/2.0/mlflow/metrics/get-history" "history" Reader "every point of a metric, by pages";
+    "GET" "/api/2.0/mlflow/metrics/get-history-bulk" "history_of_runs" Reader "points of a metric of several runs";
     "GET" "/api/2.0/mlflow/metrics/get-history-bulk-interval" "history_bulk" Reader "points of a metric of several runs, thinned for charts";
     "POST" "/api/2.0/mlflow/registered-models/create" "model_create" Contributor "register a model's name";
     "GET" "/api/2.0/mlflow/registered-models/get" "model_get" Reader "one registered model";
@@ -90,6 +92,9 @@ pub const CALLS: &[Call] = calls! {
     "GET" "/api/2.0/mlflow-artifacts/artifacts/{*path}" "artifact_get" Reader "read a file of a run";
     "DELETE" "/api/2.0/mlflow-artifacts/artifacts/{*path}" "artifact_delete" Contributor "remove a file of a run";
     "GET" "/api/2.0/mlflow-artifacts/artifacts" "artifact_folder" Reader "files under a path";
+    "POST" "/api/2.0/mlflow-artifacts/mpu/{step}/{*path}" "artifact_parts" Contributor "uploads in parts, which clients need not make here";
+    "GET" "/get-artifact" "artifact_of_run" Reader "read a file of a run, as pages ask for it";
+    "GET" "/api/3.0/mlflow/server-info" "server_info" Reader "which of MLflow's optional features there are";
 };
 
 /// Whether a call only adds to what a run has logged. Jobs make such calls many times a second.

@@ -56,7 +56,12 @@ pub(crate) fn handler(id: &str) -> MethodRouter<App> {
         "log_model" => post(inputs::model_note),
         "log_outputs" => post(inputs::outputs),
         "history" => get(history::whole),
+        "history_of_runs" => get(history::of_runs),
         "history_bulk" => get(history::thinned),
+        "datasets_search" => post(inputs::search),
+        "artifact_parts" => post(artifacts::parts),
+        "artifact_of_run" => get(artifacts::of_run),
+        "server_info" => get(server_info),
         "model_create" => post(models::create),
         "model_get" => get(models::show),
         "model_update" => patch(models::update),
@@ -102,6 +107,15 @@ type Answer = Result<Json<Value>, Fault>;
 /// Nothing to say.
 fn done() -> Json<Value> {
     Json(json!({}))
+}
+
+/// Which optional features there are: none that a client would have to know of.
+async fn server_info() -> Json<Value> {
+    Json(json!({
+        "store_type": "SqlStore", "workspaces_enabled": false, "trace_archival_enabled": false, "features_enabled": [],
+        "multipart_uploads_enabled": false, "multipart_downloads_enabled": false,
+        "presigned_upload_run_id_supported": false, "presigned_upload_model_id_supported": false,
+    }))
 }
 
 /// An object without its empty lists and nulls, which clients do not expect to see.

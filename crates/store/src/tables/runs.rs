@@ -218,6 +218,21 @@ impl Tx<'_> {
         Ok(all)
     }
 
+    /// The datasets that runs of some experiments have read, each once, with the experiment's number. Their bodies are
+    /// left out.
+    pub fn datasets_of(&mut self, workspace: &str, numbers: &[i64]) -> Result<Vec<(i64, RunInput)>, Error> {
+        let sql = "select distinct e.number, i.name, i.digest, i.context from run_inputs i join runs r on r.seq = i.run \
+                   join experiments e on e.seq = r.experiment \
+                   where e.workspace = ?2 and e.number in (select value from json_each(?1)) \
+                   order by e.number, i.name, i.digest, i.context limit 1000";
+        let mut all = Vec::new();
+        for mut row in self.fetch(sql, &[list(numbers), workspace.into()])? {
+            let (name, digest, context) = (row.text(1)?, row.text(2)?, row.maybe_text(3)?);
+            all.push((row.int(0)?, RunInput { name, digest, context, body: String::new() }));
+        }
+        Ok(all)
+    }
+
     /// Removes everything that was ever tracked in a workspace.
     pub(crate) fn purge_tracking(&mut self, workspace: &str) -> Result<(), Error> {
         for table in LOGGED {

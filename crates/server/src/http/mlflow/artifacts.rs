@@ -6,13 +6,22 @@ use super::{
     Answer, brief,
     call::{Asker, Call},
     fault::{Fault, read},
+    logged,
+    registry::Model,
 };
-use crate::{app::App, http::blobs};
+use crate::{
+    app::App,
+    auth::Who,
+    http::{blobs, datastores},
+};
+use api::arm::reference::{DataUri, data_uri};
 use axum::{
     Json,
     extract::{Path, Request, State},
-    response::{IntoResponse, Response},
+    http::{HeaderMap, StatusCode},
+    response::Response,
 };
+use domain::tracking::ErrorCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -65,27 +74,26 @@ pub(super) fn model_folder(model_id: &str) -> String {
     format!("LoggedModels/{model_id}")
 }
 
-/// What a proxied path names.
-struct Named {
-    /// In the artifact container.
-    blob: String,
-    run: Option<String>,
+/// What a path names.
+enum Named<'a> {
+    Run(&'a str, String),
+    Model(&'a str, String),
+    Version { name: &'a str, version: &'a str, inside: String },
 }
 
-/// Reads `<experiment>/<run>/artifacts/<file>` or `<experiment>/models/<model>/artifacts/<file>`.
-fn named(path: &str) -> Result<Named, Fault> {
+/// Reads `<experiment>/<run>/artifacts/<file>`, `<experiment>/models/<model>/artifacts/<file>` or
+/// `registered-models/<name>/<version>/<file>`.
+fn named(path: &str) -> Result<Named<'_>, Fault> {
     let bad = || Fault::invalid("Invalid path: it must be that of a file of a run or of a model");
-    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     let sound = |part: &&str| !part.is_empty() && *part != "." && *part != ".." && !part.contains(['\\', '\0']);
-    if path.starts_with('/') || !parts.iter().all(sound) {
+    if !parts.iter().all(sound) {
         return Err(bad());
     }
-    let join = |folder: String, rest: &[&str]| if rest.is_empty() { folder } else { format!("{folder}/{}", rest.join("/")) };
     match parts.as_slice() {
-        [_, "models", model, "artifacts", rest @ ..] => {
-            Ok(Named { blob: join(model_folder(model), rest), run: None })
-        }
-        [_, run, "artifacts", rest @ ..] => Ok(Named { blob: join(folder_of(run), rest), run: Some((*run).to_owned()) }),
+        ["registered-models", name, version, rest @ ..] => Ok(Named::Version { name, version, inside: rest.join("/") }),
+        [_, "models", model, "artifacts", rest @ ..] => Ok(Named::Model(model, rest.join("/"))),
+        [_, run, "artifacts", rest @ ..] => Ok(Named::Run(run, rest.join("/"))),
         _ => Err(bad()),
     }
 }
@@ -96,13 +104,44 @@ pub(super) struct At {
 }
 
 /// The blob a path names, if the asker may touch it.
-async fn spot(app: &App, by: &Asker, path: &str) -> Result<Spot, Fault> {
-    let Named { blob, run } = named(path)?;
-    if let Some(run) = run {
-        let by = by.clone();
-        read(app, move |tx| by.run(tx, &run)).await?;
+async fn spot(app: &App, by: &Asker, path: &str, write: bool) -> Result<Spot, Fault> {
+    let join = |folder: &str, inside: &str| match inside {
+        "" => folder.to_owned(),
+        inside => format!("{}/{inside}", folder.trim_end_matches('/')),
+    };
+    let (asker, workspace) = (by.clone(), by.workspace());
+    match named(path)? {
+        Named::Run(run, inside) => {
+            let blob = join(&folder_of(run), &inside);
+            let run = run.to_owned();
+            read(app, move |tx| asker.run(tx, &run)).await?;
+            Ok(Spot::parse(workspace, ARTIFACT_CONTAINER, &blob)?)
+        }
+        Named::Model(model, inside) => {
+            let blob = join(&model_folder(model), &inside);
+            let model = model.to_owned();
+            if write && matches!(asker.caller.who, Who::Job { .. }) {
+                read(app, move |tx| logged::writable(tx, &asker, &model)).await?;
+            }
+            Ok(Spot::parse(workspace, ARTIFACT_CONTAINER, &blob)?)
+        }
+        Named::Version { .. } if write => Err(Fault::invalid("Invalid path: files of registered versions do not change")),
+        Named::Version { name, version, inside } => {
+            let (name, version) = (name.to_owned(), version.to_owned());
+            let uri = read(app, move |tx| {
+                let model = Model::get(tx, &asker, &name)?;
+                Ok(api::arm::text(&model.version(&version)?.body, "modelUri").unwrap_or_default())
+            })
+            .await?;
+            match data_uri(&uri) {
+                DataUri::Datastore { datastore, path } if datastores::is_built_in(&datastore) => {
+                    let container = datastores::container_of(&by.workspace, &datastore);
+                    Ok(Spot::parse(workspace, &container, &join(path.trim_end_matches('/'), &inside))?)
+                }
+                _ => Err(Fault::missing("No such artifact: the model's files are in a store of its own")),
+            }
+        }
     }
-    Ok(Spot::parse(by.workspace(), ARTIFACT_CONTAINER, &blob)?)
 }
 
 pub(super) async fn put(
@@ -110,10 +149,10 @@ pub(super) async fn put(
     by: Asker,
     Path(at): Path<At>,
     request: Request,
-) -> Result<Response, Fault> {
-    let spot = spot(&app, &by, &at.path).await?;
+) -> Result<StatusCode, Fault> {
+    let spot = spot(&app, &by, &at.path, true).await?;
     blobs::take(&app, spot, request).await?;
-    Ok(Json(json!({})).into_response())
+    Ok(StatusCode::OK)
 }
 
 pub(super) async fn get(
@@ -122,13 +161,37 @@ pub(super) async fn get(
     Path(at): Path<At>,
     request: Request,
 ) -> Result<Response, Fault> {
-    let spot = spot(&app, &by, &at.path).await?;
-    Ok(blobs::give(&app, spot, request.headers()).await?)
+    let spot = spot(&app, &by, &at.path, false).await?;
+    give(&app, spot, &at.path, request.headers()).await
+}
+
+/// A file of the run a query names, as pages ask for it.
+pub(super) async fn of_run(State(app): State<App>, call: Call) -> Result<Response, Fault> {
+    let run_id = call.run_id()?;
+    let path = format!("-/{run_id}/artifacts/{}", call.need("path")?);
+    let spot = spot(&app, &call.by, &path, false).await?;
+    give(&app, spot, &path, &HeaderMap::new()).await
+}
+
+async fn give(app: &App, spot: Spot, path: &str, headers: &HeaderMap) -> Result<Response, Fault> {
+    let folder = app.files.container(spot.workspace(), spot.container()).join(spot.path()).is_dir();
+    if folder {
+        return Err(Fault::invalid(format!("Artifact path refers to a directory, not a file: '{path}'")));
+    }
+    blobs::give(app, spot, headers).await.map_err(|problem| match problem.status {
+        StatusCode::NOT_FOUND => Fault::missing(format!("No such artifact: '{path}'")),
+        _ => problem.into(),
+    })
+}
+
+/// Uploads in parts are for stores that clients reach themselves; through this server a file is one stream.
+pub(super) async fn parts() -> Fault {
+    Fault::new(ErrorCode::NotImplemented, "Multipart upload is not supported here: send the file whole")
 }
 
 /// Removes a file, or all files below a folder.
 pub(super) async fn delete(State(app): State<App>, by: Asker, Path(at): Path<At>) -> Answer {
-    let spot = spot(&app, &by, &at.path).await?;
+    let spot = spot(&app, &by, &at.path, true).await?;
     let files = app.files.clone();
     let gone = tokio::task::spawn_blocking(move || {
         let mut gone = files.delete(&spot)?;
@@ -149,7 +212,7 @@ pub(super) async fn delete(State(app): State<App>, by: Asker, Path(at): Path<At>
 /// Files directly under a path, for clients that go through this server.
 pub(super) async fn folder(State(app): State<App>, call: Call) -> Answer {
     let asked = call.word("path")?;
-    let spot = spot(&app, &call.by, &asked).await?;
+    let spot = spot(&app, &call.by, &asked, false).await?;
     let found = children(&app, &spot).await?;
     let files: Vec<Value> = found.iter().map(|(name, size)| entry(name, *size)).collect();
     Ok(Json(brief([("files", json!(files))])))
@@ -157,10 +220,7 @@ pub(super) async fn folder(State(app): State<App>, call: Call) -> Answer {
 
 /// Files directly under a path of a run.
 pub(super) async fn list(State(app): State<App>, call: Call) -> Answer {
-    let run_id = match call.text("run_id")?.filter(|id| !id.is_empty()) {
-        Some(id) => id,
-        None => call.need("run_uuid").map_err(|_| Fault::required("run_id"))?,
-    };
+    let run_id = call.run_id()?;
     let (by, wanted) = (call.by.clone(), run_id.clone());
     let run = read(&app, move |tx| by.run(tx, &wanted)).await?;
     let files = files_under(&app, &call, &folder_of(&run_id)).await?;

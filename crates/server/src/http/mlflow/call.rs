@@ -195,6 +195,14 @@ impl Call {
         }
     }
 
+    /// The run a question names, under its new or its old name.
+    pub(super) fn run_id(&self) -> Result<String, Fault> {
+        match self.text("run_id")?.filter(|id| !id.is_empty()) {
+            Some(id) => Ok(id),
+            None => self.need("run_uuid").map_err(|_| Fault::required("run_id")),
+        }
+    }
+
     /// Text, empty where there is none.
     pub(super) fn word(&self, key: &str) -> Result<String, Fault> {
         Ok(self.text(key)?.unwrap_or_default())

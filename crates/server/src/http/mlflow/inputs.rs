@@ -1,15 +1,15 @@
 //! What a run has read and made: datasets, and models that are known by their own id.
 
 use super::{
-    Answer,
-    call::Call,
+    Answer, brief,
+    call::{Call, experiment_number},
     done,
-    fault::{Fault, write},
+    fault::{Fault, read, write},
 };
 use crate::app::App;
-use axum::extract::State;
+use axum::{Json, extract::State};
 use domain::tracking::limits::{self, Dataset};
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::{RunInput, RunModel};
 
 /// The tag that says what a dataset was for.
@@ -50,6 +50,25 @@ fn dataset(input: &Value) -> Result<RunInput, Fault> {
     let context = tags.into_iter().find(|(key, _)| key.as_deref() == Some(CONTEXT)).and_then(|(_, value)| value);
     let named = |key: &str| text(key).unwrap_or_default().to_owned();
     Ok(RunInput { name: named("name"), digest: named("digest"), context, body: input.to_string() })
+}
+
+/// The datasets that runs of some experiments have read, each once.
+pub(super) async fn search(State(app): State<App>, call: Call) -> Answer {
+    let numbers = call.texts("experiment_ids")?.iter().map(|id| experiment_number(id)).collect::<Result<Vec<_>, _>>()?;
+    if numbers.is_empty() {
+        return Err(Fault::invalid("the request must be specified with at least one of 'experiment_ids'"));
+    }
+    let by = call.by;
+    let found = read(&app, move |tx| Ok(tx.datasets_of(by.workspace(), &numbers)?)).await?;
+    let shown = found.iter().map(|(number, input)| {
+        brief([
+            ("experiment_id", json!(number.to_string())),
+            ("name", json!(input.name)),
+            ("digest", json!(input.digest)),
+            ("context", json!(input.context)),
+        ])
+    });
+    Ok(Json(brief([("dataset_summaries", shown.collect())])))
 }
 
 /// Models a run has made.

@@ -41,6 +41,11 @@ struct Metric {
 pub(super) async fn metric(State(app): State<App>, call: Call) -> Answer {
     let run_id = call.need("run_id")?;
     call.need("key")?;
+    for (key, fits) in [("value", is_number as fn(&Value) -> bool), ("timestamp", is_whole), ("step", is_whole)] {
+        if let Some(value) = call.args.get(key).filter(|value| !fits(value)) {
+            return Err(Fault::mistyped(key, value));
+        }
+    }
     let sent = Sent::deserialize(Value::Object(call.args.clone())).map_err(|error| unread(&error))?;
     let entries = Entries { metrics: vec![sent.checked(Place::Top)?], ..Entries::default() };
     record(&app, call.by, run_id, entries).await
@@ -126,6 +131,15 @@ impl Sent {
         });
         Ok(Metric { key, point, model })
     }
+}
+
+/// A number in any of its spellings, or nothing.
+fn is_number(value: &Value) -> bool {
+    *value == "" || number(value).is_none_or(|number| number.as_f64().is_some())
+}
+
+fn is_whole(value: &Value) -> bool {
+    value.is_null() || call::whole(value).is_some()
 }
 
 fn unread(error: &serde_json::Error) -> Fault {

@@ -15,7 +15,7 @@ use axum::{
     extract::{Path, State},
 };
 use domain::tracking::{
-    Entity, Field, Fields, Filter, Order, OrderKey, Subject,
+    Entity, ErrorCode, Field, Fields, Filter, Order, OrderKey, Subject,
     limits::{self, Search},
     order::{LoggedOrder, OnDataset},
 };
@@ -123,6 +123,10 @@ pub(super) async fn add_params(State(app): State<App>, Path(at): Path<At>, call:
     let (params, by) = (call.pairs("params")?, call.by);
     write(&app, move |tx| {
         let mut row = writable(tx, &by, &at.model)?;
+        if let Some((key, _)) = params.iter().find(|(key, _)| row.params.contains_key(key)) {
+            let message = format!("param `{key}` of model `{}` already exists, and params do not change", at.model);
+            return Err(Fault::new(ErrorCode::BadRequest, message));
+        }
         row.params.extend(params);
         Ok(tx.put_logged_model(&row)?)
     })
@@ -267,9 +271,9 @@ fn find(tx: &mut Tx<'_>, by: &Asker, model_id: &str) -> Result<LoggedModelRow, F
     tx.logged_model(by.workspace(), model_id)?.filter(|row| !row.deleted).ok_or_else(|| missing(model_id))
 }
 
-/// The model, if the asker may change it: a job only what its own runs have logged.
-fn writable(tx: &mut Tx<'_>, by: &Asker, model_id: &str) -> Result<LoggedModelRow, Fault> {
-    let row = find(tx, by, model_id)?;
+/// The model, deleted or not, if the asker may change it: a job only what its own runs have logged.
+pub(super) fn writable(tx: &mut Tx<'_>, by: &Asker, model_id: &str) -> Result<LoggedModelRow, Fault> {
+    let row = tx.logged_model(by.workspace(), model_id)?.ok_or_else(|| missing(model_id))?;
     if let Who::Job { .. } = &by.caller.who {
         by.run(tx, row.source_run.as_deref().unwrap_or_default())?;
     }

@@ -197,6 +197,11 @@ pub(super) async fn by_alias(State(app): State<App>, call: Call) -> Answer {
     let shown = read(&app, move |tx| {
         let model = Model::get(tx, &by, &name)?;
         let aliases = model.aliases();
+        if alias.eq_ignore_ascii_case("latest")
+            && let Some(newest) = model.versions.last()
+        {
+            return Ok(newest.view(&aliases));
+        }
         let missing = || Fault::invalid(format!("Registered model alias {alias} not found."));
         let version = aliases.get(&alias).ok_or_else(missing)?;
         Ok(model.version(version)?.view(&aliases))

@@ -70,10 +70,7 @@ fn stays_below(tx: &mut Tx<'_>, by: &Asker, tags: &[(String, String)]) -> Result
 }
 
 pub(super) async fn show(State(app): State<App>, call: Call) -> Answer {
-    let run_id = match call.text("run_id")?.filter(|id| !id.is_empty()) {
-        Some(id) => id,
-        None => call.text("run_uuid")?.filter(|id| !id.is_empty()).ok_or_else(|| Fault::required("run_id"))?,
-    };
+    let run_id = call.run_id()?;
     let by = call.by.clone();
     let shown = read(&app, move |tx| {
         let row = by.run(tx, &run_id)?;
