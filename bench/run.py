@@ -1,6 +1,6 @@
 """Whole-system measurements, each printed as a table beside its peers.
 
-Usage: bench/run.py [start] [list] [tasks] [memory]   (all of them without a name)
+Usage: bench/run.py [start] [list] [tasks] [blobs]   (all of them without a name)
 PEREGRINE_BIN names the binary; PEREGRINE_BENCH_LONG=1 takes more rounds. Needs Python 3.9 and rustc.
 HyperQueue is installed from the package index for `tasks`; where that fails the row says so.
 """
@@ -192,7 +192,13 @@ def hyperqueue():
     return str(python)
 
 
-BENCHES = {"start": start, "list": list_jobs, "tasks": tasks}
+def blobs():
+    """P7: blobs up and down."""
+    from blobs import blobs as measure
+    measure(Server, CACHE, ROUNDS, free_port, table, verdict)
+
+
+BENCHES = {"start": start, "list": list_jobs, "tasks": tasks, "blobs": blobs}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or BENCHES:
