@@ -262,9 +262,11 @@ fn allow(
     let stranger = |problem| (String::new(), problem);
     let peer = request.extensions().get::<Peer>().map_or_else(String::new, |peer| peer.0.ip().to_string());
     let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    // A link is checked by the handler, against the blob it opens.
-    let anyone = access == Access::Open || access == Access::Signed && header.is_none();
-    if anyone {
+    // A link is checked by the handler, against the blob it opens; whoever holds a good one is no stranger.
+    if access == Access::Signed && header.is_none() {
+        return Ok(None);
+    }
+    if access == Access::Open {
         return if app.limits.take(&peer, app.now()) { Ok(None) } else { Err(stranger(too_often())) };
     }
     let caller = app.tokens.caller(header, app.store.keyring(), app.now()).map_err(|problem| {
@@ -327,7 +329,7 @@ fn check(app: &App, caller: &Caller, access: Access, place: &str, request: &Requ
     })
 }
 
-fn too_often() -> Problem {
+pub(crate) fn too_often() -> Problem {
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", "too many requests in a short time; wait a second")
 }
 
