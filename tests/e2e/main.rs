@@ -12,4 +12,5 @@ mod faults;
 mod harness;
 mod jobs;
 mod kill;
+mod openapi;
 mod sdk;

@@ -4,6 +4,7 @@
 //! Packages come from the package index once and are kept; where the index cannot be reached and nothing is kept, the
 //! test says so and passes.
 
+mod bodies;
 pub(crate) mod venv;
 
 use crate::harness::{Home, binary, said};
@@ -46,6 +47,19 @@ fn drive(version: &str) {
     let count = |key: &str| usize::try_from(summary[key].as_u64().unwrap()).unwrap();
     assert!(count("passed") + count("refused") >= OPERATIONS, "{summary}");
     assert_eq!(driven.code, Some(0));
+}
+
+#[test]
+fn the_example_of_a_notebook_runs_as_it_stands() {
+    let Some(python) = venv::with_sdk(VERSIONS[0]) else { return };
+    let home = Home::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/from-azure-ml/submit.py");
+    let mut notebook = Command::new("timeout");
+    notebook.arg("200").arg(python).arg(script).current_dir(home.path()).env_remove("PYTHONPATH");
+    let told = said(notebook.envs(variables(&home)).output().unwrap());
+    assert_eq!(told.code, Some(0), "{}\n{}", told.out, told.err);
+    let line: Value = serde_json::from_str(told.out.lines().last().unwrap()).unwrap();
+    assert_eq!(line, serde_json::json!({"points": 4, "slope": 2.0, "offset": 1.0}));
 }
 
 /// What `sdk env` prints, as a program reads it.

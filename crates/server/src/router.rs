@@ -44,7 +44,7 @@ pub(crate) fn router(app: App) -> Router {
 fn handler(route: &Route) -> MethodRouter<App> {
     use http::{
         agents, artifacts, assets, blobs, computes, datastores, history, identity, jobs, meta, operations, principals,
-        records, workspaces,
+        records, registries, workspaces,
     };
     use records::{Kind, keys, scoring};
     let of = |kind: Kind| axum::Extension(kind);
@@ -142,13 +142,23 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "datastore_put" => put(datastores::put),
         "datastore_delete" => delete(datastores::delete),
         "datastore_secrets" => post(datastores::secrets),
-        "upload_start" => post(assets::start_upload),
-        "assets" => get(assets::list),
-        "asset_container" => get(assets::container),
-        "asset_versions" => get(assets::versions),
-        "asset_get" => get(assets::show),
-        "asset_put" => put(assets::put),
-        "asset_delete" => delete(assets::delete),
+        "upload_start" | "registry_upload_start" => post(assets::start_upload),
+        "assets" | "registry_assets" => get(assets::list),
+        "asset_container" | "registry_asset_container" => get(assets::container),
+        "asset_container_put" | "registry_asset_container_put" => put(assets::put_container),
+        "asset_versions" | "registry_asset_versions" => get(assets::versions),
+        "asset_get" | "registry_asset_get" => get(assets::show),
+        "asset_put" | "registry_asset_put" => put(assets::put),
+        "asset_delete" | "registry_asset_delete" => delete(assets::delete),
+        "registries_all" | "registries" => get(registries::list),
+        "registry_get" => get(registries::show),
+        "registry_put" => put(registries::put),
+        "registry_patch" => patch(registries::patch),
+        "registry_delete" => delete(registries::delete),
+        "registry_discovery" => get(registries::discovery),
+        "registry_import" => post(registries::import),
+        "registry_upload_link" => put(assets::upload_link),
+        "registry_read_link" => post(assets::read_link),
         "blob_put" => put(blobs::put),
         "blob_get" => get(blobs::get),
         "blob_head" => head(blobs::head),
@@ -176,7 +186,9 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         method: method.to_owned(),
         path: request.uri().path().chars().take(1000).collect(),
     };
+    let readable = percent_encoding::percent_decode_str(request.uri().path()).decode_utf8().is_ok();
     let mut answer = match allow(&app, &mut request, route, &place) {
+        Ok(_) if !readable => Problem::bad("the address is not UTF-8 text").into_response(),
         Ok(caller) => {
             act.caller = caller.unwrap_or_default();
             let silent = method_is_read(&act.method) || id.starts_with("agent_");

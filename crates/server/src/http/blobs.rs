@@ -70,6 +70,8 @@ pub(crate) fn container_url(app: &App, workspace: &str, container: &str) -> Stri
 
 /// The file on this machine behind a blob's address, if it is one of ours.
 pub(crate) fn file_of(app: &App, address: &str) -> Option<PathBuf> {
+    let long = super::registries::long_path(address);
+    let address = long.as_deref().unwrap_or(address);
     let path = address.split(['?', '#']).next()?.split_once("/blob/")?.1;
     let path = percent_encoding::percent_decode_str(path).decode_utf8().ok()?;
     let place = place_of(app, &path)?;
@@ -128,7 +130,7 @@ async fn open(app: &App, path: &str, visitor: &Visitor, write: bool) -> Result<P
             return Err(Problem::new(StatusCode::FORBIDDEN, "AuthenticationFailed", message));
         }
     }
-    match app.workspace(&place.workspace).await {
+    match app.owner(&place.workspace).await {
         Ok(_) => Ok(place),
         Err(problem) if problem.status == StatusCode::NOT_FOUND => {
             Err(absent("ContainerNotFound", &format!("there is no workspace `{}`", place.workspace)))
