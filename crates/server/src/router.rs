@@ -202,7 +202,7 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         }
         Err((caller, problem)) => {
             act.caller = caller;
-            record_refusal(&app, act, &problem);
+            record_refusal(&app, act, &problem).await;
             problem.into_response()
         }
     };
@@ -222,13 +222,15 @@ fn method_is_read(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }
 
-/// Someone known was turned away; that is written down without making them wait.
-fn record_refusal(app: &App, act: Act, problem: &Problem) {
+/// Someone known was turned away; that is written down before they are told.
+async fn record_refusal(app: &App, act: Act, problem: &Problem) {
     if act.caller.is_empty() || problem.status == StatusCode::TOO_MANY_REQUESTS {
         return;
     }
-    let (store, status) = (app.store.clone(), i64::from(problem.status.as_u16()));
-    tokio::spawn(async move { store.write(move |tx| tx.add_audit(&act, status)).await });
+    let status = i64::from(problem.status.as_u16());
+    if let Err(error) = app.store.write(move |tx| tx.add_audit(&act, status)).await {
+        tracing::error!(error = &error as &dyn std::error::Error, "a refusal is not in the audit");
+    }
 }
 
 /// Whether a body is more than is read along with its head.
