@@ -141,8 +141,9 @@ def fill(home, count):
 
 
 def pages(server, path, most):
-    """Milliseconds of each page of a list, and how many jobs it showed."""
+    """Milliseconds of each page of a list, how many jobs they showed, and the server's CPU time for each in milliseconds."""
     thin, times, shown = Thin(server), [], 0
+    before = cpu_ms(server.pid)
     while path and len(times) < most:
         ms, status, content = thin.ask("GET", path, headers={"authorization": f"Bearer {server.token}"})
         assert status == 200, content[:300]
@@ -150,4 +151,10 @@ def pages(server, path, most):
         times.append(ms)
         shown += len(page["value"])
         path = page["nextLink"] and "/" + page["nextLink"].split("/", 3)[3]
-    return times, shown
+    return times, shown, (cpu_ms(server.pid) - before) / len(times)
+
+
+def cpu_ms(pid):
+    """CPU time of a process so far; unlike the clock on the wall, it does not depend on what else the machine does."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
