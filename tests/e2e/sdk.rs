@@ -4,6 +4,7 @@
 //! Packages come from the package index once and are kept; where the index cannot be reached and nothing is kept, the
 //! test says so and passes.
 
+mod bodies;
 pub(crate) mod venv;
 
 use crate::harness::{Home, binary, said};

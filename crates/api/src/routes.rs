@@ -57,6 +57,16 @@ macro_rules! ws {
     };
 }
 
+/// Below a registry.
+macro_rules! registry {
+    ($rest:literal) => {
+        concat!(
+            "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/registries/{registry}",
+            $rest
+        )
+    };
+}
+
 /// The same under one of the services that answer beside the resources.
 macro_rules! beside {
     ($service:literal, $rest:literal) => {
@@ -407,10 +417,10 @@ pub const ROUTES: &[Route] = &[
     ),
     route(
         "POST",
-        ws!("/codes/{name}/versions/{version}/startPendingUpload"),
+        ws!("/{kind}/{name}/versions/{version}/startPendingUpload"),
         "upload_start",
         Contributor,
-        "a container to upload a code snapshot to",
+        "a container to upload the files of an asset to",
     ),
     route(
         "GET",
@@ -436,6 +446,91 @@ pub const ROUTES: &[Route] = &[
         "create a version, or change its tags and archive mark",
     ),
     route("DELETE", ws!("/{kind}/{name}/versions/{version}"), "asset_delete", Contributor, "delete a version"),
+    route(
+        "PUT",
+        ws!("/{kind}/{name}"),
+        "asset_container_put",
+        Contributor,
+        "archive or restore a name, or change its description and tags",
+    ),
+    route(
+        "GET",
+        "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/registries",
+        "registries_all",
+        Known,
+        "registries of a subscription",
+    ),
+    route(
+        "GET",
+        group!("Microsoft.MachineLearningServices/registries"),
+        "registries",
+        Known,
+        "registries of a resource group",
+    ),
+    route("GET", registry!(""), "registry_get", Reader, "one registry"),
+    route("PUT", registry!(""), "registry_put", Owner, "create or update a registry"),
+    route("PATCH", registry!(""), "registry_patch", Owner, "change parts of a registry"),
+    route("DELETE", registry!(""), "registry_delete", Owner, "delete a registry and everything in it"),
+    route(
+        "GET",
+        "/registrymanagement/v1.0/registries/{registry}/discovery",
+        "registry_discovery",
+        Reader,
+        "where a registry is to be found",
+    ),
+    route("POST", registry!("/import"), "registry_import", Contributor, "copy an asset of a workspace into a registry"),
+    route(
+        "PUT",
+        registry!("/tempdatarefs/{name}/versions/{version}"),
+        "registry_upload_link",
+        Contributor,
+        "a container to upload the files of an asset to",
+    ),
+    route(
+        "POST",
+        registry!("/datarefs/{name}/versions/{version}"),
+        "registry_read_link",
+        Reader,
+        "a link to read the files of an asset",
+    ),
+    route(
+        "POST",
+        registry!("/{kind}/{name}/versions/{version}/startPendingUpload"),
+        "registry_upload_start",
+        Contributor,
+        "a container to upload the files of an asset to",
+    ),
+    route("GET", registry!("/{kind}"), "registry_assets", Reader, "names of a kind of asset in a registry"),
+    route(
+        "GET",
+        registry!("/{kind}/{name}"),
+        "registry_asset_container",
+        Reader,
+        "one name with its latest and next version",
+    ),
+    route(
+        "PUT",
+        registry!("/{kind}/{name}"),
+        "registry_asset_container_put",
+        Contributor,
+        "archive or restore a name, or change its description and tags",
+    ),
+    route("GET", registry!("/{kind}/{name}/versions"), "registry_asset_versions", Reader, "versions, newest first"),
+    route("GET", registry!("/{kind}/{name}/versions/{version}"), "registry_asset_get", Reader, "one version"),
+    route(
+        "PUT",
+        registry!("/{kind}/{name}/versions/{version}"),
+        "registry_asset_put",
+        Contributor,
+        "create a version, or change its tags and archive mark",
+    ),
+    route(
+        "DELETE",
+        registry!("/{kind}/{name}/versions/{version}"),
+        "registry_asset_delete",
+        Contributor,
+        "delete a version",
+    ),
     route(
         "PUT",
         "/blob/{*path}",

@@ -121,6 +121,14 @@ impl App {
         Ok(row)
     }
 
+    /// Whose assets and files: a workspace, or with `@` a registry, shown as a workspace of that name.
+    pub(crate) async fn owner(&self, name: &str) -> Result<Arc<WorkspaceRow>, Problem> {
+        match name.strip_prefix('@') {
+            Some(registry) => crate::http::registries::as_owner(self, registry).await.map(Arc::new),
+            None => self.workspace(name).await,
+        }
+    }
+
     pub(crate) fn forget_workspaces(&self) {
         self.workspaces.lock().expect("nothing panics while it holds the table").clear();
     }

@@ -40,6 +40,10 @@ const WORDS: &[&str] = &[
     "regenerateKeys",
     "token",
     "getLogs",
+    "registries",
+    "tempdatarefs",
+    "datarefs",
+    "import",
     "experiments",
     "runs",
     "details",
@@ -62,6 +66,9 @@ const WORKSPACE_PARTS: usize = 8;
 /// The same address with its words spelled as the table spells them; names are left alone.
 pub(crate) fn canonical(uri: &Uri) -> Option<Uri> {
     let whole = uri.path();
+    if let Some(long) = crate::http::registries::long_path(whole) {
+        return with_path(uri, long);
+    }
     let (service, path) = split_service(whole);
     let is_resource = path.get(1..14).is_some_and(|head| head.eq_ignore_ascii_case("subscriptions"));
     if !is_resource {
@@ -92,7 +99,11 @@ pub(crate) fn canonical(uri: &Uri) -> Option<Uri> {
     if out == whole {
         return None;
     }
-    let target = uri.query().map_or_else(|| out.clone(), |query| format!("{out}?{query}"));
+    with_path(uri, out)
+}
+
+fn with_path(uri: &Uri, path: String) -> Option<Uri> {
+    let target = uri.query().map_or_else(|| path.clone(), |query| format!("{path}?{query}"));
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
     Uri::from_parts(parts).ok()

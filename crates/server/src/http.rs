@@ -37,6 +37,8 @@ pub(crate) struct At {
     #[serde(default)]
     pub(crate) workspace: String,
     #[serde(default)]
+    pub(crate) registry: String,
+    #[serde(default)]
     pub(crate) kind: String,
     #[serde(default)]
     pub(crate) name: String,
@@ -57,6 +59,11 @@ pub(crate) struct At {
 }
 
 impl At {
+    /// Whose assets: the workspace of the address, or its registry.
+    pub(crate) fn owner(&self) -> String {
+        if self.registry.is_empty() { self.workspace.clone() } else { registries::owner(&self.registry) }
+    }
+
     /// The same subscription and group, and nothing more.
     pub(crate) fn place(&self) -> At {
         At { subscription: self.subscription.clone(), group: self.group.clone(), ..At::default() }

@@ -22,6 +22,7 @@ pub use sweep::{DRAFT_LIFE, SNAPSHOT_LIFE, Swept};
 pub use usage::{NoRoom, Room};
 
 mod aside;
+mod copy;
 
 use crate::Error;
 use std::{

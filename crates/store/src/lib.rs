@@ -13,7 +13,8 @@ pub mod tables;
 pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
 pub use tables::{
     Act, AssetKey, AssetRow, AuditRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobPage, JobRow, NewJob,
-    NodeRow, OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, WorkspaceRow, acting,
+    NodeRow, OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, VersionFilter, WorkspaceRow,
+    acting,
 };
 
 use std::{

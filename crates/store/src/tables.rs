@@ -12,7 +12,7 @@ mod places;
 mod principals;
 mod records;
 
-pub use assets::{AssetKey, AssetRow};
+pub use assets::{AssetKey, AssetRow, VersionFilter};
 pub(crate) use audit::act_under_way;
 pub use audit::{Act, AuditRow, acting};
 pub use events::EventRow;

@@ -24,6 +24,7 @@ pub fn body(job: &CommandJob) -> Value {
     put(&mut p, "description", job.description.clone().map(Value::from));
     put(&mut p, "tags", json!(job.tags));
     put(&mut p, "properties", json!(job.properties));
+    put(&mut p, "isArchived", json!(false));
     put(&mut p, "command", json!(job.command));
     put(&mut p, "codeId", job.code.clone().map(Value::from));
     if let Some(EnvironmentRef::Named(reference)) = &job.environment {
@@ -32,14 +33,15 @@ pub fn body(job: &CommandJob) -> Value {
     put(&mut p, "environmentVariables", json!(job.environment_variables));
     put(&mut p, "computeId", job.compute.clone().map(Value::from));
     put(&mut p, "distribution", job.distribution.as_ref().map(distribution_body));
-    put(&mut p, "resources", resources_body(&job.resources));
+    put(&mut p, "resources", (!job.resources.is_default()).then(|| resources_body(&job.resources)));
     if let Some(seconds) = job.limits.timeout {
         let timeout = time::iso_duration(Duration::from_secs(seconds));
         put(&mut p, "limits", json!({"jobLimitsType": "Command", "timeout": timeout}));
     }
     put(&mut p, "inputs", job.inputs.iter().map(|(n, i)| (n.clone(), input_body(i))).collect::<Value>());
     put(&mut p, "outputs", job.outputs.iter().map(|(n, o)| (n.clone(), output_body(o))).collect::<Value>());
-    put(&mut p, "services", job.services.iter().map(|(n, s)| (n.clone(), service_body(s))).collect::<Value>());
+    let services = || job.services.iter().map(|(n, s)| (n.clone(), service_body(s))).collect::<Value>();
+    put(&mut p, "services", (!job.services.is_empty()).then(services));
     put(&mut p, "queueSettings", queue_body(&job.queue_settings));
     put(&mut p, "identity", job.identity.as_ref().map(identity_body));
     Value::Object(p)
@@ -223,7 +225,7 @@ fn resources(value: Option<&Value>) -> JobResources {
 
 fn resources_body(resources: &JobResources) -> Value {
     let mut map = Map::new();
-    put(&mut map, "instanceCount", json!(resources.instance_count.unwrap_or(1)));
+    put(&mut map, "instanceCount", resources.instance_count.map(Value::from));
     put(&mut map, "instanceType", resources.instance_type.clone().map(Value::from));
     put(&mut map, "shmSize", resources.shm_size.clone().map(Value::from));
     put(&mut map, "dockerArgs", (!resources.docker_args.is_empty()).then(|| json!(resources.docker_args.join(" "))));
@@ -310,14 +312,14 @@ fn distribution(value: &Value, bad: &mut Vec<Mistake>) -> Option<Distribution> {
 
 fn distribution_body(distribution: &Distribution) -> Value {
     match distribution {
-        Distribution::PyTorch { process_count_per_instance: n } => {
-            json!({"distributionType": "PyTorch", "processCountPerInstance": n.unwrap_or(1)})
-        }
-        Distribution::Mpi { process_count_per_instance: n } => {
-            json!({"distributionType": "Mpi", "processCountPerInstance": n.unwrap_or(1)})
-        }
+        Distribution::PyTorch { process_count_per_instance: n } => per_instance("PyTorch", *n),
+        Distribution::Mpi { process_count_per_instance: n } => per_instance("Mpi", *n),
         Distribution::TensorFlow { worker_count, parameter_server_count } => {
-            json!({"distributionType": "TensorFlow", "workerCount": worker_count, "parameterServerCount": parameter_server_count})
+            let servers = parameter_server_count.unwrap_or(0);
+            let mut map = Map::from_iter([("distributionType".to_owned(), json!("TensorFlow"))]);
+            put(&mut map, "parameterServerCount", json!(servers));
+            put(&mut map, "workerCount", worker_count.map(Value::from));
+            Value::Object(map)
         }
         Distribution::Ray { settings } => {
             let mut map = Map::from_iter(settings.clone());
@@ -325,6 +327,12 @@ fn distribution_body(distribution: &Distribution) -> Value {
             Value::Object(map)
         }
     }
+}
+
+fn per_instance(kind: &str, count: Option<u32>) -> Value {
+    let mut map = Map::from_iter([("distributionType".to_owned(), json!(kind))]);
+    put(&mut map, "processCountPerInstance", count.map(Value::from));
+    Value::Object(map)
 }
 
 fn queue(value: Option<&Value>, bad: &mut Vec<Mistake>) -> QueueSettings {

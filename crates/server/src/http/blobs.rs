@@ -54,6 +54,15 @@ impl Place {
             Problem::new(StatusCode::BAD_REQUEST, "InvalidResourceName", message)
         })
     }
+
+    /// The same for a reader. Clients ask whether a folder's name is a blob, and it never is.
+    fn spot_to_read(&self) -> Result<Spot, Problem> {
+        if self.path.ends_with('/') {
+            let message = format!("there is no blob `{}` in container `{}`", self.path, self.container);
+            return Err(absent("BlobNotFound", &message));
+        }
+        self.spot()
+    }
 }
 
 /// The address of a container, as clients join blob names to it.
@@ -63,6 +72,8 @@ pub(crate) fn container_url(app: &App, workspace: &str, container: &str) -> Stri
 
 /// The file on this machine behind a blob's address, if it is one of ours.
 pub(crate) fn file_of(app: &App, address: &str) -> Option<PathBuf> {
+    let long = super::registries::long_path(address);
+    let address = long.as_deref().unwrap_or(address);
     let path = address.split(['?', '#']).next()?.split_once("/blob/")?.1;
     let path = percent_encoding::percent_decode_str(path).decode_utf8().ok()?;
     let place = place_of(app, &path)?;
@@ -127,7 +138,7 @@ async fn open(app: &App, path: &str, visitor: &Visitor, write: bool) -> Result<P
             return Err(stranger(Problem::new(StatusCode::FORBIDDEN, "AuthenticationFailed", message)));
         }
     }
-    match app.workspace(&place.workspace).await {
+    match app.owner(&place.workspace).await {
         Ok(_) => Ok(place),
         Err(problem) if problem.status == StatusCode::NOT_FOUND => {
             Err(absent("ContainerNotFound", &format!("there is no workspace `{}`", place.workspace)))
@@ -179,7 +190,7 @@ pub(crate) async fn get(
         ("account", "properties") => Ok(containers::account()),
         ("", "blocklist") => blocks::show(&app, place.spot()?).await,
         ("", "" | "metadata") => {
-            read::blob(&app, place.spot()?, request.headers(), word(&asked, "comp").is_empty()).await
+            read::blob(&app, place.spot_to_read()?, request.headers(), word(&asked, "comp").is_empty()).await
         }
         (restype, comp) => Err(unknown(restype, comp)),
     }
@@ -196,7 +207,7 @@ pub(crate) async fn head(
     match (word(&asked, "restype"), word(&asked, "comp")) {
         ("container", "" | "metadata") => containers::show(&app, &place, visitor.by_link()).await,
         ("account", "properties") => Ok(containers::account()),
-        ("", "" | "metadata") => read::blob(&app, place.spot()?, request.headers(), false).await,
+        ("", "" | "metadata") => read::blob(&app, place.spot_to_read()?, request.headers(), false).await,
         (restype, comp) => Err(unknown(restype, comp)),
     }
 }

@@ -118,7 +118,7 @@ fn find<'a>(asked: &'a HashMap<String, String>, words: &[&str]) -> Option<(&'a s
 
 /// `tags=a=b,c`: every pair must be there; a lone word asks for the tag whatever its value.
 pub(crate) fn tagged(asked: &HashMap<String, String>, tags: Option<&Value>) -> bool {
-    let Some(wanted) = find(asked, &["tags"]).map(|(_, text)| text) else { return true };
+    let Some(wanted) = find(asked, &["tags", "$tags"]).map(|(_, text)| text) else { return true };
     let value = |key: &str| tags.and_then(|tags| tags.get(key));
     wanted.split(',').map(str::trim).filter(|pair| !pair.is_empty()).all(|pair| match pair.split_once('=') {
         Some((key, wanted)) => value(key.trim()).and_then(api::arm::scalar).is_some_and(|found| found == wanted.trim()),

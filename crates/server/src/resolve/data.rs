@@ -131,8 +131,8 @@ impl Lookup<'_, '_> {
             return Ok(self.direct(key, uri));
         }
         for (kind, field) in [("data", "dataUri"), ("models", "modelUri")] {
-            if let Some(AssetRef::Here { name, version }) = AssetRef::parse(kind, uri)
-                && let Some(row) = self.asset(kind, &name, &version)?
+            if let Some(reference) = AssetRef::parse(kind, uri)
+                && let Some(row) = self.referred(kind, &reference)?
             {
                 let target = body_text(&row, field).unwrap_or_default();
                 return self.place(key, &target, depth + 1);

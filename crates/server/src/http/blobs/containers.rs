@@ -12,7 +12,7 @@ use store::files::Spot;
 /// Properties of a container. Those of a workspace's own stores, and those a link opens, are there before their first blob.
 pub(super) async fn show(app: &App, place: &Place, by_link: bool) -> Result<Response, Problem> {
     check(place)?;
-    let own = app.workspace(&place.workspace).await?;
+    let own = app.owner(&place.workspace).await?;
     let expected = by_link
         || place.container == store::files::ARTIFACT_CONTAINER
         || place.container.strip_prefix("azureml-blobstore-").is_some_and(|id| id == own.id);

@@ -107,6 +107,15 @@ async fn many_clients_that_stop_do_not_keep_others_from_being_served() {
 }
 
 #[tokio::test]
+async fn the_name_of_a_folder_is_no_blob_to_its_readers_and_no_name_to_its_writers() {
+    let server = Server::start().await;
+    let container = Container::open(&server).await;
+    container.put("folder/a", "x", &[]).await;
+    refused(&container.get("folder/").await, 404, "BlobNotFound");
+    refused(&container.put("folder/", "x", &[]).await, 400, "InvalidResourceName");
+}
+
+#[tokio::test]
 async fn a_refusal_is_heard_also_by_those_who_send_much() {
     let server = Server::start().await;
     let mut container = Container::open(&server).await;

@@ -1,0 +1,58 @@
+//! Copies that take no room: the same bytes under another name, where the disk can.
+//!
+//! Invariant: a copy is whole when it appears in its place.
+
+use super::{Files, full_or};
+use crate::Error;
+use std::{fs, io, path::Path};
+
+impl Files {
+    /// Copies a file, or a folder with everything in it, to a place where nothing is yet.
+    pub fn copy(&self, from: &Path, to: &Path) -> Result<(), Error> {
+        let fail = |source: io::Error| full_or(source, "copy to", to.to_owned());
+        let drafts = self.root.join(".drafts");
+        fs::create_dir_all(&drafts).map_err(fail)?;
+        let draft = drafts.join(super::draft::unique());
+        let parent = to.parent().ok_or_else(|| fail(io::ErrorKind::InvalidInput.into()))?;
+        let done =
+            link_all(from, &draft).and_then(|()| fs::create_dir_all(parent)).and_then(|()| fs::rename(&draft, to));
+        if done.is_err() {
+            let _ = fs::remove_dir_all(&draft).or_else(|_| fs::remove_file(&draft));
+        }
+        done.map_err(fail)
+    }
+}
+
+fn link_all(from: &Path, to: &Path) -> io::Result<()> {
+    let meta = fs::metadata(from)?;
+    if !meta.is_dir() {
+        // Another disk, or one without links.
+        return fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop));
+    }
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        link_all(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_whole_and_outlives_its_source() {
+        let home = tempfile::tempdir().unwrap();
+        let files = Files::under(home.path());
+        let from = home.path().join("src");
+        fs::create_dir_all(from.join("deep")).unwrap();
+        fs::write(from.join("deep/a.txt"), "one").unwrap();
+        let to = files.blob("@r", "shared-1", "src").unwrap();
+        files.copy(&from, &to).unwrap();
+        fs::remove_dir_all(&from).unwrap();
+        assert_eq!(fs::read_to_string(to.join("deep/a.txt")).unwrap(), "one");
+        assert!(files.copy(&from, &files.blob("@r", "shared-2", "src").unwrap()).is_err());
+        assert!(!files.blob("@r", "shared-2", "src").unwrap().exists());
+    }
+}
