@@ -1,6 +1,6 @@
 """Whole-system measurements, each printed as a table beside its peers.
 
-Usage: bench/run.py [start] [list] [tasks] [sdk] [pages] [blobs]   (all of them without a name)
+Usage: bench/run.py [start] [list] [tasks] [blobs] [sdk] [pages]   (all of them without a name)
 PEREGRINE_BIN names the binary; PEREGRINE_BENCH_LONG=1 takes more rounds. Needs Python 3.9 and rustc.
 HyperQueue is installed from the package index for `tasks`; where that fails the row says so.
 """
@@ -232,7 +232,7 @@ def long_list():
     table(f"A list of {sdk.JOBS:,} jobs", ["what", "pages", "jobs shown", "a page (median)", "p99", "goal", ""], rows)
 
 
-BENCHES = {"start": start, "list": list_jobs, "tasks": tasks, "sdk": sdk_submit, "pages": long_list, "blobs": blobs}
+BENCHES = {"start": start, "list": list_jobs, "tasks": tasks, "blobs": blobs, "sdk": sdk_submit, "pages": long_list}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or BENCHES:

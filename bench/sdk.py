@@ -31,7 +31,7 @@ pathlib.Path("src").mkdir(exist_ok=True)
 pathlib.Path("src/train.py").write_text("print(1)\\n")
 pathlib.Path("a.csv").write_text("1,2\\n")
 def submit():
-    job = command(code="src", command="/bin/true", environment="bench:1", compute="azureml:local", experiment_name="bench",
+    job = command(code="src", command="/bin/true", environment="bench:1", compute="local", experiment_name="bench",
                   inputs={"lr": 0.1, "data": Input(type="uri_file", path="a.csv")})
     return ml.jobs.create_or_update(job).name
 submit()

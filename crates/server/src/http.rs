@@ -94,6 +94,10 @@ impl<T: serde::de::DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> 
             Problem::new(status, "BadBody", format!("the body cannot be read: {}", rejected.body_text()))
                 .into_response()
         })?;
+        // Every body here is an object; a list would pass for one that says nothing.
+        if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| *first != b'{') {
+            return Err(Problem::bad("the body is not a JSON object").into_response());
+        }
         serde_json::from_slice(&bytes).map(Body).map_err(|error| {
             Problem::bad(format!("the body is not the JSON that is wanted here: {error}")).into_response()
         })

@@ -187,6 +187,12 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         path: request.uri().path().chars().take(1000).collect(),
     };
     let readable = percent_encoding::percent_decode_str(request.uri().path()).decode_utf8().is_ok();
+    // What anyone may ask, anyone may be told how not to ask.
+    let open = route.is_none()
+        && ROUTES.iter().any(|route| route.access == Access::Open && Some(route.path) == matched.as_deref());
+    if open {
+        return http::meta::wrong_method(request.uri().clone()).await;
+    }
     let mut answer = match allow(&app, &mut request, route, &place) {
         Ok(_) if !readable => Problem::bad("the address is not UTF-8 text").into_response(),
         Ok(caller) => {
@@ -196,7 +202,7 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         }
         Err((caller, problem)) => {
             act.caller = caller;
-            record_refusal(&app, act, &problem);
+            record_refusal(&app, act, &problem).await;
             problem.into_response()
         }
     };
@@ -216,17 +222,19 @@ fn method_is_read(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }
 
-/// Someone known was turned away; that is written down without making them wait.
-fn record_refusal(app: &App, act: Act, problem: &Problem) {
+/// Someone known was turned away; that is written down before they are told.
+async fn record_refusal(app: &App, act: Act, problem: &Problem) {
     if act.caller.is_empty() || problem.status == StatusCode::TOO_MANY_REQUESTS {
         return;
     }
-    let (store, status) = (app.store.clone(), i64::from(problem.status.as_u16()));
-    tokio::spawn(async move { store.write(move |tx| tx.add_audit(&act, status)).await });
+    let status = i64::from(problem.status.as_u16());
+    if let Err(error) = app.store.write(move |tx| tx.add_audit(&act, status)).await {
+        tracing::error!(error = &error as &dyn std::error::Error, "a refusal is not in the audit");
+    }
 }
 
 /// Whether a body is more than is read along with its head.
-fn is_long(request: &Request) -> bool {
+pub(crate) fn is_long(request: &Request) -> bool {
     let length =
         request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     length.map_or_else(|| request.headers().contains_key(header::TRANSFER_ENCODING), |length| length > 8 << 10)

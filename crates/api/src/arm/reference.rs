@@ -59,8 +59,17 @@ impl Scope {
         format!("{}/{home}/{kind}", super::PROVIDER)
     }
 
+    /// The id of a version of an asset.
     pub fn asset(&self, kind: &str, name: &str, version: &str) -> String {
-        format!("{}/{kind}/{name}/versions/{version}", self.path())
+        format!("{}/versions/{version}", self.asset_name(kind, name))
+    }
+
+    /// The id of a name of assets. Those of registries are known without their subscription and group.
+    pub fn asset_name(&self, kind: &str, name: &str) -> String {
+        match self.workspace.strip_prefix('@') {
+            Some(registry) => format!("azureml://registries/{registry}/{kind}/{name}"),
+            None => format!("{}/{kind}/{name}", self.path()),
+        }
     }
 
     /// A reference to an asset as the id it stands for. Labels stay as they are: only the server knows what is latest.

@@ -150,7 +150,7 @@ impl Named {
         properties.insert("nextVersion".into(), json!(self.next.to_string()));
         properties.insert("isArchived".into(), json!(self.archived()));
         json!({
-            "id": format!("{}/{kind}/{}", scope.path(), latest.key.name), "name": latest.key.name,
+            "id": scope.asset_name(kind, &latest.key.name), "name": latest.key.name,
             "type": scope.type_of(kind), "etag": self.mark(),
             "systemData": system_data(latest.created_at, &latest.created_by, latest.changed_at),
             "properties": properties,

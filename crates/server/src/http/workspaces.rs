@@ -206,7 +206,11 @@ pub(crate) async fn ensure_default(app: &App) -> Result<(), store::Error> {
     );
     let files = app.files.clone();
     // What an earlier server had set aside to remove.
-    tokio::task::spawn_blocking(move || files.remove_set_aside()).await.map_err(|_| store::Error::Closed)??;
+    let cleared = tokio::task::spawn_blocking(move || {
+        files.remove_unfinished_copies();
+        files.remove_set_aside()
+    });
+    cleared.await.map_err(|_| store::Error::Closed)??;
     app.store
         .write(move |tx| {
             if tx.workspace(&row.name)?.is_none() {

@@ -141,12 +141,7 @@ impl Uploads {
     }
 
     /// Ends an upload with a list of its blocks: where they lie, the file they lie in, and whether nobody writes to it.
-    fn end(
-        &self,
-        spot: &Spot,
-        usage: &Arc<Usage>,
-        ids: &[String],
-    ) -> io::Result<Result<Ended, UnknownBlock>> {
+    fn end(&self, spot: &Spot, usage: &Arc<Usage>, ids: &[String]) -> io::Result<Result<Ended, UnknownBlock>> {
         let upload = self.of(spot, usage)?;
         let mut all = self.all();
         let mut state = upload.state();

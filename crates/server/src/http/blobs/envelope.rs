@@ -18,11 +18,23 @@ const DRAIN_BYTES: usize = 256 << 20;
 /// The version told to clients that name none.
 const VERSION: HeaderValue = HeaderValue::from_static("2021-06-08");
 
-/// Around everything under `/blob`, also around those who refuse before a handler is reached.
+/// The most that is taken of a body that is no blob's.
+const DRAIN_SMALL: usize = 16 << 20;
+
+/// Around everything under `/blob`, also around those who refuse before a handler is reached. Of everyone's bodies, what a
+/// refusal left unread is taken: a client that still sends would not see the answer.
 pub(crate) async fn manners(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     if path != "/blob" && !path.starts_with("/blob/") {
-        return next.run(request).await;
+        if !crate::router::is_long(&request) {
+            return next.run(request).await;
+        }
+        let (request, rest) = lend(request);
+        let answer = next.run(request).await;
+        if answer.status().is_client_error() || answer.status().is_server_error() {
+            drain(rest, DRAIN_SMALL).await;
+        }
+        return answer;
     }
     let version = request.headers().get("x-ms-version").cloned().unwrap_or(VERSION);
     let named = request.headers().get("x-ms-client-request-id").cloned();
@@ -31,7 +43,7 @@ pub(crate) async fn manners(State(app): State<App>, request: Request, next: Next
     let mut answer = next.run(request).await;
     if answer.status().is_client_error() || answer.status().is_server_error() {
         answer = in_dialect(answer, head);
-        drain(rest).await;
+        drain(rest, DRAIN_BYTES).await;
     }
     let id = super::super::workspaces::guid(app.store.keyring().random());
     let headers = answer.headers_mut();
@@ -50,14 +62,14 @@ fn lend(request: Request) -> (Request, oneshot::Receiver<Body>) {
 }
 
 /// Takes what is left of a body and forgets it: a client that still sends would not read the answer.
-async fn drain(mut rest: oneshot::Receiver<Body>) {
+async fn drain(mut rest: oneshot::Receiver<Body>, most: usize) {
     let Ok(body) = rest.try_recv() else { return };
     let mut chunks = body.into_data_stream();
     let mut taken = 0;
     let all = async {
         while let Some(Ok(chunk)) = chunks.next().await {
             taken += chunk.len();
-            if taken > DRAIN_BYTES {
+            if taken > most {
                 return;
             }
         }

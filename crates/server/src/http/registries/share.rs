@@ -171,7 +171,9 @@ impl Copy<'_> {
         let leaf = uri.trim_end_matches('/').rsplit('/').next().unwrap_or("files").to_owned();
         let to = self.app.files.blob(&owner(self.registry), &container, &leaf)?;
         let files = self.app.files.clone();
-        let copied = tokio::task::spawn_blocking(move || files.copy(&path, &to).and_then(|()| files.sync())).await;
+        let unique = container.clone();
+        let copied =
+            tokio::task::spawn_blocking(move || files.copy(&path, &to, &unique).and_then(|()| files.sync())).await;
         copied.map_err(|_| store::Error::Closed)??;
         if let Some(at) = body.pointer_mut(place) {
             *at = json!(format!("{}/{leaf}", container_url(self.app, self.registry, &container)));
