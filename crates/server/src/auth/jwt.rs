@@ -24,6 +24,8 @@ pub(crate) struct Claims {
     /// The same again, under the names that clients show.
     pub(crate) oid: String,
     pub(crate) appid: String,
+    /// The tenant, which clients add to links.
+    pub(crate) tid: String,
     pub(crate) iat: i64,
     pub(crate) nbf: i64,
     pub(crate) exp: i64,
@@ -133,7 +135,17 @@ mod tests {
 
     fn claims(exp: i64) -> Claims {
         let text = |text: &str| text.to_owned();
-        Claims { aud: text("a"), iss: text("i"), sub: text("s"), oid: text("s"), appid: text("s"), iat: 0, nbf: 0, exp }
+        Claims {
+            aud: text("a"),
+            iss: text("i"),
+            sub: text("s"),
+            oid: text("s"),
+            appid: text("s"),
+            tid: text("t"),
+            iat: 0,
+            nbf: 0,
+            exp,
+        }
     }
 
     #[test]
