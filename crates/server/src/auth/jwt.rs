@@ -9,6 +9,7 @@ use ring::hmac;
 use serde::{Deserialize, Serialize};
 use std::{
     fs, io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::RwLock,
 };
@@ -52,7 +53,7 @@ impl Keys {
     /// Reads the keys under `folder`, making the first.
     pub(crate) fn load_or_make(folder: &Path, keyring: &Keyring, now: Timestamp) -> io::Result<Keys> {
         let keys = Keys { folder: folder.to_owned(), keys: RwLock::default() };
-        fs::create_dir_all(folder)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         keys.read()?;
         if keys.keys.read().expect("nothing panics while it holds the keys").is_empty() {
             keys.rotate(keyring, now)?;
