@@ -207,9 +207,8 @@ def sdk_submit():
         return
     with Server() as server:
         server.prepare()
-        total, counted, calls, kinds = sdk.round_trip(server, 10 * ROUNDS)
-    rows = [[f"all {calls} calls, a thin client on one connection", f"{total:.2f} ms", "", ""],
-            ["of it: in the server, as it counted", f"{counted:.2f} ms", "<= 10 ms", verdict(counted <= 10)]]
+        total, calls, kinds = sdk.round_trip(server, 10 * ROUNDS)
+    rows = [[f"all {calls} calls, as a thin client on one connection sees them", f"{total:.2f} ms", "<= 10 ms", verdict(total <= 10)]]
     rows += [[f"`{kind}`, each of {len(times) // (10 * ROUNDS)}", f"{statistics.median(times):.2f} ms", "", ""] for kind, times in kinds.items()]
     table(f"`jobs.create_or_update` of azure-ai-ml {sdk.VERSION} (median of {10 * ROUNDS})", ["measure", "Peregrine", "goal", ""], rows)
 

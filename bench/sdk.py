@@ -1,7 +1,7 @@
 """What the Azure ML SDK costs the server: the calls of one submit, and pages of a long list.
 
 Part of bench/run.py (`sdk`, `pages`). The calls are recorded from the real SDK and replayed by a thin client over one
-connection without TLS, so that what is measured is the server. Beside it stands what the server itself counted.
+connection without TLS, so that what is measured is the server.
 """
 
 import http.client
@@ -88,22 +88,15 @@ class Thin:
         content = answer.read()
         return (time.perf_counter() - begin) * 1000, answer.status, content
 
-    def counted(self):
-        """Seconds and requests the server counted so far."""
-        text = self.ask("GET", "/metrics", headers={"authorization": f"Bearer {self.server.token}"})[2].decode()
-        figure = lambda end: next(float(line.split()[-1]) for line in text.splitlines() if "request_seconds" in line and f"_{end} " in line + " ")
-        return figure("sum"), figure("count")
-
 
 def round_trip(server, rounds):
-    """Milliseconds of all calls of a submit, of each call, and as the server counted them."""
+    """Milliseconds of all calls of a submit, and of each kind of call."""
     recorded = record(server, sdk_python())
     # Calls that go to another host than the server do not exist; metadata is asked for again and again.
     calls = [(c, "/" + c["url"].split("/", 3)[3]) for c in recorded["calls"]]
-    thin, totals, counted, kinds = Thin(server), [], [], {}
+    thin, totals, kinds = Thin(server), [], {}
     for n in range(rounds):
         name = f"replayed-{n}"
-        before = thin.counted()
         total = 0.0
         for call, path in calls:
             path = path.replace(recorded["name"], name)
@@ -112,11 +105,8 @@ def round_trip(server, rounds):
             assert status == call["status"], (path, status, content[:300])
             total += ms
             kinds.setdefault(f"{call['method']} {kind(path)}", []).append(ms)
-        after = thin.counted()
         totals.append(total)
-        # The reading of the metrics is itself a request.
-        counted.append((after[0] - before[0]) * 1000)
-    return statistics.median(totals), statistics.median(counted), len(calls), kinds
+    return statistics.median(totals), len(calls), kinds
 
 
 def kind(path):
