@@ -13,4 +13,5 @@ mod harness;
 mod jobs;
 mod kill;
 mod openapi;
+mod records;
 mod sdk;

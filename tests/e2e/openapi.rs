@@ -12,7 +12,7 @@ const VERSION: &str = "4.32.5";
 /// may still make no sense; and a job is a record that stays when it is deleted.
 const NOT_OURS: &str = "positive_data_acceptance,use_after_free";
 /// How many requests are made up for each operation.
-const EXAMPLES: &str = "15";
+const EXAMPLES: &str = "8";
 
 #[test]
 fn nothing_the_description_allows_breaks_the_server() {

@@ -85,6 +85,7 @@ def report(args, files, theirs, place):
         differences = compare(args, path, noun, theirs.get(path, {}), place)
         if differences and differences[0].startswith("neither sends"):
             counts[kind]["refused by both at create"] += 1
+            print("refused by both %s: %s\n  %s" % (kind, path, differences[0]))
             continue
         reason = reasons.of(differences)
         word = "equal" if not differences else ("explained" if reason else "DIFFERENT")
@@ -112,7 +113,9 @@ def compare(args, path, noun, theirs, place):
     ours = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=60)
     if "error" in theirs or "sent" not in theirs:
         error = theirs.get("error", "nothing recorded")
-        return ["the SDK sends nothing: " + error] if ours.returncode == 0 else ["neither sends: " + error]
+        if ours.returncode == 0:
+            return ["the SDK sends nothing: " + error]
+        return ["neither sends: the SDK says %s; ours says %s" % (error[:160], " ".join(ours.stderr.split())[:300])]
     if ours.returncode != 0:
         return ["ours sends nothing: " + " ".join(ours.stderr.split())[:400]]
     left, right = normal(labelled(json.loads(ours.stdout))), normal(theirs["sent"])

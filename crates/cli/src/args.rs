@@ -224,6 +224,8 @@ mod tests {
             "peregrine data show -n d --label latest",
             "peregrine model create -n m --path ./m --type mlflow_model",
             "peregrine compute attach -f k8s.yml",
+            "peregrine ml compute create -n cpu --type AmlCompute --size Standard_D2_v2 --min-instances 0 --max-instances 4",
+            "peregrine ml compute attach -n k8s --type Kubernetes --resource-id /x --namespace ml",
             "peregrine ml compute stop -n box --no-wait",
             "peregrine ml online-endpoint update -n e --traffic blue=90 green=10",
             "peregrine ml online-deployment create -f blue.yml --all-traffic -e e",

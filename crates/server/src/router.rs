@@ -218,7 +218,7 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         }
         Err((caller, problem)) => {
             act.caller = caller;
-            record_refusal(&app, act, &problem);
+            record_refusal(&app, act, &problem).await;
             match id.starts_with("mlflow_") {
                 true => http::mlflow::Fault::from(problem).into_response(),
                 false => problem.into_response(),
@@ -241,13 +241,15 @@ fn method_is_read(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }
 
-/// Someone known was turned away; that is written down without making them wait.
-fn record_refusal(app: &App, act: Act, problem: &Problem) {
+/// Someone known was turned away; that is written down before they are told.
+async fn record_refusal(app: &App, act: Act, problem: &Problem) {
     if act.caller.is_empty() || problem.status == StatusCode::TOO_MANY_REQUESTS {
         return;
     }
-    let (store, status) = (app.store.clone(), i64::from(problem.status.as_u16()));
-    tokio::spawn(async move { store.write(move |tx| tx.add_audit(&act, status)).await });
+    let status = i64::from(problem.status.as_u16());
+    if let Err(error) = app.store.write(move |tx| tx.add_audit(&act, status)).await {
+        tracing::error!(error = &error as &dyn std::error::Error, "a refusal is not in the audit");
+    }
 }
 
 /// Whether a body is more than is read along with its head.
@@ -281,9 +283,11 @@ fn allow(
     let stranger = |problem| (String::new(), problem);
     let peer = request.extensions().get::<Peer>().map_or_else(String::new, |peer| peer.0.ip().to_string());
     let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    // A link is checked by the handler, against the blob it opens.
-    let anyone = access == Access::Open || access == Access::Signed && header.is_none();
-    if anyone {
+    // A link is checked by the handler, against the blob it opens; whoever holds a good one is no stranger.
+    if access == Access::Signed && header.is_none() {
+        return Ok(None);
+    }
+    if access == Access::Open {
         return if app.limits.take(&peer, app.now()) { Ok(None) } else { Err(stranger(too_often())) };
     }
     let caller = app.tokens.caller(header, app.store.keyring(), app.now()).map_err(|problem| {
@@ -355,7 +359,7 @@ fn check(
     })
 }
 
-fn too_often() -> Problem {
+pub(crate) fn too_often() -> Problem {
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", "too many requests in a short time; wait a second")
 }
 

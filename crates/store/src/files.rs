@@ -14,7 +14,7 @@ mod sweep;
 mod usage;
 
 pub use blocks::{Block, Staged, UnknownBlock};
-pub use draft::{Draft, Expected, Put};
+pub use draft::{Draft, Expectation, Expected, Put};
 pub use list::{Entry, Listing};
 pub use note::Note;
 pub(crate) use sweep::snapshots_in;

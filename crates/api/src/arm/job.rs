@@ -1,6 +1,9 @@
 //! Command jobs: `properties` of the resource, to and from [`CommandJob`].
 
 mod kinds;
+mod words;
+
+pub use words::{distribution_of, resources_of, service_of};
 
 use super::{put, scalar, text, texts};
 use domain::{
@@ -233,48 +236,6 @@ fn resources_body(resources: &JobResources) -> Value {
     put(&mut map, "locations", (!resources.locations.is_empty()).then(|| json!(resources.locations)));
     put(&mut map, "properties", json!(resources.properties));
     Value::Object(map)
-}
-
-/// The resources of a job from the words of a file.
-pub fn resources_of(value: &Value) -> Value {
-    let mut map = Map::new();
-    for (ours, wire) in [
-        ("instance_count", "instanceCount"),
-        ("instance_type", "instanceType"),
-        ("shm_size", "shmSize"),
-        ("max_instance_count", "maxInstanceCount"),
-        ("locations", "locations"),
-    ] {
-        put(&mut map, wire, value.get(ours).filter(|inner| !inner.is_null()).cloned());
-    }
-    let arguments = match value.get("docker_args") {
-        Some(Value::Array(many)) => Some(many.iter().filter_map(scalar).collect::<Vec<_>>().join(" ")),
-        Some(one) => scalar(one),
-        None => None,
-    };
-    put(&mut map, "dockerArgs", arguments.map(Value::from));
-    put(
-        &mut map,
-        "properties",
-        value.get("properties").filter(|p| p.is_object()).cloned().unwrap_or_else(|| json!({})),
-    );
-    Value::Object(map)
-}
-
-/// A distribution from the words of a file.
-pub fn distribution_of(value: &Value) -> Value {
-    match serde_json::from_value::<Distribution>(value.clone()) {
-        Ok(distribution) => distribution_body(&distribution),
-        Err(_) => value.clone(),
-    }
-}
-
-/// A service from the words of a file.
-pub fn service_of(value: &Value) -> Value {
-    match serde_json::from_value::<Service>(value.clone()) {
-        Ok(service) => service_body(&service),
-        Err(_) => value.clone(),
-    }
 }
 
 fn limits(value: Option<&Value>, bad: &mut Vec<Mistake>) -> Limits {

@@ -116,6 +116,27 @@ pub(crate) struct ComputeCreate {
     /// Kind of target, where no file says it
     #[arg(short, long = "type", value_name = "TYPE")]
     pub(crate) kind: Option<String>,
+    /// Size of each machine of a cluster or instance
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<String>,
+    /// Machines a cluster keeps
+    #[arg(long, value_name = "N")]
+    pub(crate) min_instances: Option<u32>,
+    /// Machines a cluster may have
+    #[arg(long, value_name = "N")]
+    pub(crate) max_instances: Option<u32>,
+    /// Seconds until an idle machine goes
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) idle_time_before_scale_down: Option<u32>,
+    /// `dedicated` or `low_priority`
+    #[arg(long, value_name = "TIER")]
+    pub(crate) tier: Option<String>,
+    /// The cluster or machine to attach
+    #[arg(long, value_name = "ID")]
+    pub(crate) resource_id: Option<String>,
+    /// Namespace of jobs in the cluster
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
     /// Return once the server has accepted it
     #[arg(long)]
     pub(crate) no_wait: bool,

@@ -75,6 +75,7 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
     };
     spec.name = args.common.name.clone().or(spec.name);
     spec.kind = args.kind.as_ref().map_or(spec.kind, |kind| kind.to_lowercase());
+    spec.settings.extend(settings(args));
     let name = named(spec.name.as_deref())?;
     let mistakes = check::compute(&spec);
     if !mistakes.is_empty() || spec.kind.is_empty() {
@@ -96,6 +97,22 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
         ));
     }
     context.output.show(&show_compute(&made))
+}
+
+/// What flags say, under the names a file has for it.
+fn settings(args: &ComputeCreate) -> impl Iterator<Item = (String, Value)> {
+    let text = |value: &Option<String>| value.as_ref().map(|value| json!(value));
+    let count = |value: Option<u32>| value.map(|value| json!(value));
+    let all = [
+        ("size", text(&args.size)),
+        ("min_instances", count(args.min_instances)),
+        ("max_instances", count(args.max_instances)),
+        ("idle_time_before_scale_down", count(args.idle_time_before_scale_down)),
+        ("tier", text(&args.tier)),
+        ("resource_id", text(&args.resource_id)),
+        ("namespace", text(&args.namespace)),
+    ];
+    all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)))
 }
 
 async fn show_one(context: &Context, args: &Name) -> Done {

@@ -104,8 +104,11 @@ fn body(uri: &str, hash: &str) -> Value {
     }})
 }
 
+/// The hash under which the SDK looks for the same code: names in the order of their small letters.
 fn hash_of(snapshot: &Snapshot, folder: &Path) -> Done<String> {
-    content_hash(&snapshot.items).map_err(|error| Failure::file(format!("cannot read `{}`", folder.display()), &error))
+    let mut items = snapshot.items.clone();
+    items.sort_by_cached_key(|item| item.name.to_lowercase());
+    content_hash(&items).map_err(|error| Failure::file(format!("cannot read `{}`", folder.display()), &error))
 }
 
 fn list(path: &Path) -> Done<Snapshot> {

@@ -18,7 +18,9 @@ use super::Asked;
 use crate::{
     app::App,
     auth::{Caller, link_opens, unauthorized},
+    listen::Peer,
     problem::Problem,
+    router::too_often,
 };
 use axum::{
     extract::{Path, Query, Request, State},
@@ -97,13 +99,16 @@ struct Visitor {
     query: String,
     /// What a listing is limited to.
     prefix: String,
+    /// Where from.
+    peer: String,
 }
 
 impl Visitor {
     fn of(request: &Request, asked: &HashMap<String, String>) -> Visitor {
         let query = request.uri().query().unwrap_or_default().to_owned();
         let prefix = if word(asked, "comp") == "list" { word(asked, "prefix") } else { "" };
-        Visitor { caller: request.extensions().get::<Caller>().cloned(), query, prefix: prefix.to_owned() }
+        let peer = request.extensions().get::<Peer>().map_or_else(String::new, |peer| peer.0.ip().to_string());
+        Visitor { caller: request.extensions().get::<Caller>().cloned(), query, prefix: prefix.to_owned(), peer }
     }
 
     fn by_link(&self) -> bool {
@@ -113,11 +118,14 @@ impl Visitor {
 
 /// The place of a request, if its visitor may go there.
 async fn open(app: &App, path: &str, visitor: &Visitor, write: bool) -> Result<Place, Problem> {
-    let Visitor { caller, query, prefix } = visitor;
+    let Visitor { caller, query, prefix, peer } = visitor;
+    // Only those who come with nothing good are counted: uploads of many small files are many requests.
+    let stranger = |problem| if app.limits.take(peer, app.now()) { problem } else { too_often() };
     if caller.is_none() && !query.contains("sig=") {
-        return Err(unauthorized("a signed link or a user's token is needed"));
+        return Err(stranger(unauthorized("a signed link or a user's token is needed")));
     }
-    let place = place_of(app, path).ok_or_else(|| absent("ContainerNotFound", "there is no such container"))?;
+    let nowhere = || stranger(absent("ContainerNotFound", "there is no such container"));
+    let place = place_of(app, path).ok_or_else(nowhere)?;
     let opens = |within: &str| {
         link_opens(app.store.keyring(), query, &place.workspace, &place.container, within, write, app.now())
     };
@@ -127,7 +135,7 @@ async fn open(app: &App, path: &str, visitor: &Visitor, write: bool) -> Result<P
         None if opens(if place.path.is_empty() { prefix } else { &place.path }) => {}
         None => {
             let message = "the link's signature does not open this container, or its time is over; ask for a new one";
-            return Err(Problem::new(StatusCode::FORBIDDEN, "AuthenticationFailed", message));
+            return Err(stranger(Problem::new(StatusCode::FORBIDDEN, "AuthenticationFailed", message)));
         }
     }
     match app.owner(&place.workspace).await {

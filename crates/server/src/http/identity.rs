@@ -26,6 +26,8 @@ const LEARNING_PUBLIC: &str = "https://ml.azure.com";
 /// Clients write this audience for a registry they share with, whatever the cloud.
 const MANAGEMENT_PUBLIC: &str = "https://management.azure.com";
 const STORAGE: &str = "https://storage.azure.com";
+/// The only tenant; clients take the word as a sign not to look for others elsewhere.
+const TENANT: &str = "adfs";
 const TOKEN_SECONDS: i64 = 3600;
 /// A job's identity is asked for again soon, so that it ends soon after the job.
 const JOB_TOKEN_SECONDS: i64 = 900;
@@ -178,6 +180,7 @@ fn claims(audience: &str, issuer: String, subject: &str, now: i64, seconds: i64)
         sub: subject.clone(),
         oid: subject.clone(),
         appid: subject,
+        tid: TENANT.to_owned(),
         iat: now,
         nbf: now,
         exp: now + seconds,

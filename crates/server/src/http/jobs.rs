@@ -30,6 +30,9 @@ use std::sync::Arc;
 use store::{JobFilter, JobRow, WorkspaceRow};
 use submit::{Submitted, submit};
 
+/// Jobs are long; this many make a page that is quick to answer.
+const PAGE: usize = 50;
+
 pub(crate) async fn list(
     State(app): State<App>,
     Path(at): Path<At>,
@@ -37,7 +40,7 @@ pub(crate) async fn list(
     Query(asked): Asked,
 ) -> Result<Json<Value>, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
-    let paging = Paging::of(&asked)?;
+    let paging = Paging::or(&asked, PAGE)?;
     let filter = JobFilter {
         workspace: workspace.name.clone(),
         archived: archived(&asked),

@@ -29,11 +29,16 @@ pub(crate) struct Cut<T> {
 
 impl Paging {
     pub(crate) fn of(asked: &HashMap<String, String>) -> Result<Paging, Problem> {
+        Paging::or(asked, PAGE)
+    }
+
+    /// The same for lists whose pages have another size where none is asked for.
+    pub(crate) fn or(asked: &HashMap<String, String>, usual: usize) -> Result<Paging, Problem> {
         let limit = match find(asked, &SIZES) {
             Some((key, text)) => text
                 .parse::<usize>()
                 .map_err(|_| Problem::bad(format!("`{key}={text}` is not a number of items; write a whole number")))?,
-            None => PAGE,
+            None => usual,
         };
         let after = find(asked, &CURSORS).map(|(_, text)| text.to_owned()).unwrap_or_default();
         Ok(Paging { limit: limit.clamp(1, PAGE_MOST), after })

@@ -24,7 +24,9 @@ pub(crate) fn job(app: &App, scope: &Scope, row: &JobRow) -> Value {
     if !properties.get("experimentName").is_some_and(Value::is_string) {
         properties.insert("experimentName".into(), json!(super::jobs::DEFAULT_EXPERIMENT));
     }
-    let services = services(properties.remove("services"), format!("{}{id}", app.url));
+    // Clients add parameters of their own to the page's address.
+    let page = format!("{}{id}?wsid={}", app.url, scope.path());
+    let services = services(properties.remove("services"), page);
     properties.insert("services".into(), services);
     properties.insert("peregrine".into(), details(row));
     json!({

@@ -30,10 +30,14 @@ fn needed(access: Access) -> Option<Role> {
 }
 
 fn refusal(answer: &Answer, id: &str) -> String {
-    // Blobs answer in a dialect of their own.
-    match id.starts_with("blob_") {
-        true => answer.header("x-ms-error-code").to_owned(),
-        false => answer.refused(answer.status).0,
+    // Blobs and MLflow's calls answer in dialects of their own.
+    match id.split_once('_').map(|(kind, _)| kind) {
+        Some("blob") => answer.header("x-ms-error-code").to_owned(),
+        Some("mlflow") => match answer.expect(answer.status)["error_code"].as_str() {
+            Some("UNAUTHENTICATED") => "AuthenticationFailed".to_owned(),
+            other => other.unwrap_or_default().to_owned(),
+        },
+        _ => answer.refused(answer.status).0,
     }
 }
 
@@ -71,7 +75,7 @@ async fn every_route_refuses_a_role_that_is_too_low_and_takes_one_that_is_not() 
             tried += 1;
             let at = filled(route.path);
             let answer = ask(&client, method(route.method), &at, Some(json!({}))).await;
-            assert!(answer.status < 500 || answer.status == 503, "{}: {}", route.id, answer.text());
+            assert!(answer.status < 500 || matches!(answer.status, 501 | 503), "{}: {}", route.id, answer.text());
             assert_eq!(
                 answer.status == 403,
                 role < needed,
@@ -151,14 +155,7 @@ async fn the_audit_holds_every_change_and_every_refusal_and_no_secret() {
     server.put("jobs/bad", json!({"properties": {"command": ""}})).await.refused(400);
     server.get("jobs/mine").await.expect(200);
     ask(&reader, Method::POST, &format!("{WS}/jobs/mine/cancel"), Some(json!({}))).await.refused(403);
-    // A refusal is written behind the answer.
-    let lines = loop {
-        let lines = server.get("audit").await.expect(200)["value"].as_array().unwrap().clone();
-        if lines.iter().any(|line| line["result"] == "refused") {
-            break lines;
-        }
-        tokio::task::yield_now().await;
-    };
+    let lines = server.get("audit").await.expect(200)["value"].as_array().unwrap().clone();
     let told: Vec<(&str, &str)> = lines
         .iter()
         .rev()

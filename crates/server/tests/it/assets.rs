@@ -224,6 +224,21 @@ async fn a_components_spec_comes_back_as_it_was_sent() {
     }
 }
 
+#[tokio::test]
+async fn an_anonymous_component_may_be_sent_again_in_other_words_and_stays_as_it_was() {
+    let server = Server::start().await;
+    let body = |source: &str, anonymous: bool| {
+        let spec = json!({"name": "step", "type": "command", "command": "x", "_source": source});
+        json!({"properties": {"componentSpec": spec, "isAnonymous": anonymous}})
+    };
+    let path = "components/azureml_anonymous/versions/4d3b";
+    server.put(path, body("DSL", true)).await.expect(201);
+    let again = server.put(path, body("YAML", true)).await.expect(200);
+    assert_eq!(again["properties"]["componentSpec"]["_source"], "DSL");
+    server.put("components/named/versions/1", body("DSL", false)).await.expect(201);
+    server.put("components/named/versions/1", body("YAML", false)).await.refused(409);
+}
+
 fn model(path: &str) -> Value {
     json!({"properties": {"modelUri": format!("azureml://datastores/workspaceblobstore/paths/{path}")}})
 }

@@ -130,6 +130,12 @@ async fn a_shared_model_is_a_copy_that_outlives_its_source() {
     server.put("jobs/reads2", job.clone()).await.expect(201);
     job["properties"]["inputs"]["m"]["uri"] = json!("azureml://registries/shared/models/net/versions/8");
     server.put("jobs/reads3", job).await.refused(400);
+    let (_, message) = server.delete(REGISTRY).await.refused(409);
+    assert!(message.contains("job `reads`"), "{message}");
+    for name in ["reads", "reads2"] {
+        server.post(&format!("jobs/{name}/cancel"), json!({})).await;
+    }
+    assert_eq!(server.delete(REGISTRY).await.status, 202);
 }
 
 #[tokio::test]

@@ -77,6 +77,15 @@ pub struct Staged {
     pub bytes: u64,
 }
 
+/// An upload that was ended by a list of its blocks.
+struct Ended {
+    slots: Vec<Slot>,
+    /// The file they lie in.
+    body: Draft,
+    /// Nobody writes to that file any more.
+    alone: bool,
+}
+
 /// A list names a block that never came.
 #[derive(Debug, thiserror::Error)]
 #[error("block `{0}` is not among those that were uploaded")]
@@ -132,12 +141,7 @@ impl Uploads {
     }
 
     /// Ends an upload with a list of its blocks: where they lie, the file they lie in, and whether nobody writes to it.
-    fn end(
-        &self,
-        spot: &Spot,
-        usage: &Arc<Usage>,
-        ids: &[String],
-    ) -> io::Result<Result<(Vec<Slot>, Draft, bool), UnknownBlock>> {
+    fn end(&self, spot: &Spot, usage: &Arc<Usage>, ids: &[String]) -> io::Result<Result<Ended, UnknownBlock>> {
         let upload = self.of(spot, usage)?;
         let mut all = self.all();
         let mut state = upload.state();
@@ -154,7 +158,7 @@ impl Uploads {
         all.remove(&key(spot));
         let _ = fs::remove_dir_all(&upload.folder);
         let file = fs::File::options().read(true).write(true).open(&path)?;
-        Ok(Ok((slots, Draft::adopt(path, file), state.writers == 0)))
+        Ok(Ok(Ended { slots, body: Draft::adopt(path, file), alone: state.writers == 0 }))
     }
 }
 
@@ -202,7 +206,7 @@ impl Files {
             self.uploads.give_up(&key(spot));
             return self.draft().map(Ok).map_err(fail);
         }
-        let (slots, body, alone) = match self.uploads.end(spot, &self.usage, ids).map_err(fail)? {
+        let Ended { slots, body, alone } = match self.uploads.end(spot, &self.usage, ids).map_err(fail)? {
             Ok(ended) => ended,
             Err(unknown) => return Ok(Err(unknown)),
         };

@@ -41,7 +41,10 @@ pub enum Put {
 }
 
 /// What a writer expects to find in the place.
-pub type Expected<'a> = Option<&'a dyn Fn(Option<(&Found, &Note)>) -> bool>;
+pub type Expected<'a> = Option<&'a Expectation<'a>>;
+
+/// Says whether what is in the place now, if anything, will do.
+pub type Expectation<'a> = dyn Fn(Option<(&Found, &Note)>) -> bool + 'a;
 
 impl Draft {
     pub fn file(&self) -> &fs::File {
@@ -149,7 +152,7 @@ impl Files {
     }
 
     /// Whether what is there now is as someone expects.
-    pub fn is_as(&self, spot: &Spot, expected: &dyn Fn(Option<(&Found, &Note)>) -> bool) -> io::Result<bool> {
+    pub fn is_as(&self, spot: &Spot, expected: &Expectation<'_>) -> io::Result<bool> {
         Ok(match self.open(spot)? {
             Some((file, found)) => expected(Some((&found, &Note::read(&file)?))),
             None => expected(None),

@@ -220,6 +220,13 @@ impl Tx<'_> {
         rows.into_iter().map(|mut row| Ok((row.int(0)?, row.int(1)?))).collect()
     }
 
+    /// A job that has not ended and reads or writes files of this owner.
+    pub fn job_with_files_of(&mut self, owner: &str) -> Result<Option<String>, Error> {
+        let sql =
+            "select name from jobs where phase <> 'ended' and plan like '%/blobs/' || ?1 || '/%' order by seq limit 1";
+        self.fetch_one(sql, &[owner.into()])?.map(|mut row| row.text(0)).transpose()
+    }
+
     /// Jobs at work, and what they hold together.
     pub fn in_use(&mut self) -> Result<InUse, Error> {
         let sql = "select count(*), coalesce(sum(cpu_milli), 0), coalesce(sum(memory_bytes), 0), coalesce(sum(gpus), 0) \

@@ -63,7 +63,7 @@ pub(super) fn body(key: &AssetKey, properties: &Value) -> Result<(), Problem> {
 /// differs under one name is only how it was written.
 pub(super) fn changed_content(kind: &str, old: &Value, new: &Value) -> Option<String> {
     let anonymous = |body: &Value| body.get("isAnonymous") == Some(&Value::Bool(true));
-    if anonymous(old) && anonymous(new) && new.get("componentSpec").is_some() {
+    if kind == "components" && anonymous(old) && anonymous(new) {
         return None;
     }
     // An environment is what it is made of; a part left out is a change as well.

@@ -80,7 +80,7 @@ impl Checks<'_, '_> {
 
     fn duration(&mut self, at: &str, value: Option<&Value>) {
         let Some(value) = there(value) else { return };
-        if !value.as_str().is_some_and(|text| parse_iso_duration(text).is_some()) {
+        if value.as_str().and_then(parse_iso_duration).is_none() {
             self.mistake(at, format!("{value} is not a duration"), "write it like `PT30S` or `PT1H`");
         }
     }

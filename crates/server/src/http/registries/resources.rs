@@ -154,7 +154,7 @@ fn update(
     Ok(row)
 }
 
-/// Removes a registry with everything in it.
+/// Removes a registry that no job at work uses, with everything in it.
 pub(crate) async fn delete(
     State(app): State<App>,
     Path(at): Path<At>,
@@ -167,6 +167,12 @@ pub(crate) async fn delete(
     let (done, now, name) = (ticket.clone(), app.now(), owner.name.clone());
     change::change(&app, move |tx| {
         conditions.hold(&format!("registry `{}`", row.key.name), Some(&mark(&row)))?;
+        if let Some(job) = tx.job_with_files_of(&name)? {
+            let registry = &row.key.name;
+            let message =
+                format!("job `{job}` uses files of registry `{registry}` and has not ended; wait, or cancel it");
+            return Err(Problem::conflict(message).into());
+        }
         tx.delete_workspace(&name)?;
         tx.delete_record(&row.key)?;
         Ok(done.done(tx, "", &row.key.name, now)?)

@@ -131,6 +131,21 @@ async fn a_refusal_is_heard_also_by_those_who_send_much() {
 }
 
 #[tokio::test]
+async fn a_good_link_is_not_counted_and_bad_ones_are() {
+    let server = Server::start_with(Settings { rate_limit: 5, ..settings() }).await;
+    let mut container = Container::open(&server).await;
+    for n in 0..50 {
+        assert_eq!(container.put("f", format!("{n}"), &[]).await.status, 201, "write {n}");
+    }
+    container.link = container.link.replace("sig=", "sig=0");
+    let mut statuses = Vec::new();
+    for _ in 0..50 {
+        statuses.push(container.get("f").await.status);
+    }
+    assert!(statuses.starts_with(&[403]) && statuses.contains(&429), "{statuses:?}");
+}
+
+#[tokio::test]
 async fn a_workspace_holds_no_more_than_its_quota() {
     let server = Server::start_with(Settings { storage_quota: 1_000_000, ..settings() }).await;
     let container = Container::open(&server).await;
