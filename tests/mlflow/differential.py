@@ -16,6 +16,7 @@ import fnmatch
 import hashlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -134,7 +135,7 @@ def reference(options):
             yield {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{port}", "MLFLOW_TRACKING_TOKEN": ""}
         finally:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(server.pid, 15)
+                os.killpg(server.pid, signal.SIGKILL)  # nothing of it is kept
             server.wait(30)
 
 
