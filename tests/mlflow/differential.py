@@ -199,7 +199,7 @@ def status(answer):
 
 def kind_of(step, path, theirs, mine, used):
     if path.endswith("message"):
-        return "wording"
+        return "unknown wording" if theirs == MISSING else "wording"
     for key, reason in ALLOWED.items():
         steps, _, place = key.partition(" # ")
         if fnmatch.fnmatchcase(step, steps) and fnmatch.fnmatchcase(path, place or "*"):
@@ -213,7 +213,7 @@ def report(theirs, mine, options, version):
         Path(options.out).mkdir(parents=True, exist_ok=True)
         for name, pages in (("theirs", theirs), ("mine", mine)):
             Path(options.out, f"{name}.json").write_text(json.dumps(pages, indent=1, sort_keys=True))
-    found, used = {"difference": [], "allowed": [], "wording": [], "better": []}, set()
+    found, used = {"difference": [], "allowed": [], "wording": [], "unknown wording": [], "better": []}, set()
     for step in list(theirs) + [s for s in mine if s not in theirs]:
         a, b = theirs.get(step, {MISSING: True}), mine.get(step, {MISSING: True})
         if status(a) == 500 and 400 <= (status(b) or 0) < 500:
