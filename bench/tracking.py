@@ -43,6 +43,7 @@ class Peer:
     def __enter__(self):
         self.folder, self.port = tempfile.mkdtemp(prefix="bench-tracking-"), free_port()
         self.start()
+        self.load("create", self.experiment_named("warm"), seconds=5)  # every worker is up before anything counts
         self.experiment = self.experiment_named("bench")
         return self
 
