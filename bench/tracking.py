@@ -24,7 +24,7 @@ import uuid
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent / "tests" / "mlflow")]
-from differential import REFERENCE, free_port, installed, ready  # noqa: E402
+from differential import REFERENCE, end_all, free_port, installed, ready  # noqa: E402
 from run import BIN, CACHE, HERE, table, verdict  # noqa: E402
 
 LONG = bool(os.environ.get("PEREGRINE_BENCH_LONG"))
@@ -149,7 +149,7 @@ class Ours(Peer):
 
     def start(self):
         self.env = {**os.environ, "PEREGRINE_HOME": f"{self.folder}/home"}
-        self.run("server", "start", "--http", f"127.0.0.1:{self.port}", "-o", "none")
+        self.run("server", "start", "--listen", f"127.0.0.1:{free_port()}", "--http", f"127.0.0.1:{self.port}", "-o", "none")
         self.pid = json.loads(self.run("server", "status", "-o", "json"))["pid"]
         self.token = Path(self.folder, "home", "keys", "user.token").read_text().strip()
 
@@ -158,10 +158,7 @@ class Ours(Peer):
 
     def stop(self):
         self.run("server", "stop", "-o", "none")
-        for entry in Path("/proc").iterdir():
-            with contextlib.suppress(OSError, UnicodeDecodeError):
-                if entry.name.isdigit() and self.folder in (entry / "cmdline").read_text():
-                    os.kill(int(entry.name), signal.SIGKILL)
+        end_all(self.folder)
 
     def fill(self, count):
         assert self.load("fill", self.experiment, limit=count, seconds=600)["failed"] == 0
@@ -280,7 +277,7 @@ def history(ours, theirs):
         chart = []
         for _ in range(5):
             begin = time.perf_counter()
-            peer.ask("GET", f"/ajax-api/2.0/mlflow/metrics/get-history-bulk-interval?run_ids={run}&metric_key=metric_0&max_results=2500")
+            peer.ask("GET", f"{API}/metrics/get-history-bulk-interval?run_ids={run}&metric_key=metric_0&max_results=2500")
             chart.append((time.perf_counter() - begin) * 1000)
         full = peer.load("batch", f"100@{POINTS * 40}", run, connections=1)  # later steps of the same metric
         rows.append([peer.name, f"{size:.1f}", f"{read:.1f} s", f"{statistics.median(chart):.0f} ms", f"{empty['p50_ms']:.2f} ms", f"{full['p50_ms']:.2f} ms", f"{full['p50_ms'] / empty['p50_ms']:.2f}x", f"{peer.rss_mib():.0f} MiB"])

@@ -170,11 +170,20 @@ def peregrine():
     with tempfile.TemporaryDirectory(prefix="peregrine-mlflow-") as folder:
         env = {**os.environ, "PEREGRINE_HOME": f"{folder}/home"}
         port = free_port()
-        subprocess.run([binary, "server", "start", "--http", f"127.0.0.1:{port}", "-o", "none"], env=env, check=True)
+        subprocess.run([binary, "server", "start", "--listen", f"127.0.0.1:{free_port()}", "--http", f"127.0.0.1:{port}", "-o", "none"], env=env, check=True)
         try:
             yield {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{port}", "MLFLOW_TRACKING_TOKEN": Path(folder, "home", "keys", "user.token").read_text().strip()}
         finally:
-            subprocess.run([binary, "server", "stop", "-o", "none"], env=env, check=False)
+            subprocess.run([binary, "server", "stop", "-o", "none"], env=env, check=False, stderr=subprocess.DEVNULL)
+            end_all(folder)
+
+
+def end_all(folder):
+    """Agents outlive their server by design; those of a home that goes away do not."""
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            if entry.name.isdigit() and folder in (entry / "cmdline").read_text():
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def differences(theirs, mine, path=""):
