@@ -93,7 +93,7 @@ class Peer:
 
     def bytes(self):
         """Size of the database with its journal."""
-        return sum(f.stat().st_size for f in Path(self.folder).rglob("*") if f.is_file() and re.search(r"\.(db|sqlite3?)(-wal|-journal)?$", f.name))
+        return sum(f.stat().st_size for f in Path(self.folder).rglob("*") if f.is_file() and "backups" not in f.parts and re.search(r"\.(db|sqlite3?)(-wal|-journal)?$", f.name))
 
 
 class Reference(Peer):
