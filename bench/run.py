@@ -1,6 +1,6 @@
 """Whole-system measurements, each printed as a table beside its peers.
 
-Usage: bench/run.py [start] [list] [tasks] [memory]   (all of them without a name)
+Usage: bench/run.py [start] [list] [tasks] [blobs] [sdk] [pages]   (all of them without a name)
 PEREGRINE_BIN names the binary; PEREGRINE_BENCH_LONG=1 takes more rounds. Needs Python 3.9 and rustc.
 HyperQueue is installed from the package index for `tasks`; where that fails the row says so.
 """
@@ -16,6 +16,8 @@ import tempfile
 import time
 import venv
 from pathlib import Path
+
+import sdk
 
 HERE = Path(__file__).resolve().parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "peregrine" / "bench"
@@ -192,7 +194,45 @@ def hyperqueue():
     return str(python)
 
 
-BENCHES = {"start": start, "list": list_jobs, "tasks": tasks}
+def blobs():
+    """P7: blobs up and down."""
+    from blobs import blobs as measure
+    measure(Server, CACHE, ROUNDS, free_port, table, verdict)
+
+
+def sdk_submit():
+    """All calls of the SDK's `jobs.create_or_update`, its code and data already there."""
+    if not sdk.sdk_python():
+        table("The SDK's submit", ["measure", "Peregrine"], [["the SDK cannot be installed here", "-"]])
+        return
+    with Server() as server:
+        server.prepare()
+        total, calls, kinds = sdk.round_trip(server, 10 * ROUNDS)
+    rows = [[f"all {calls} calls, as a thin client on one connection sees them", f"{total:.2f} ms", "<= 10 ms", verdict(total <= 10)]]
+    rows += [[f"`{kind}`, each of {len(times) // (10 * ROUNDS)}", f"{statistics.median(times):.2f} ms", "", ""] for kind, times in kinds.items()]
+    table(f"`jobs.create_or_update` of azure-ai-ml {sdk.VERSION} (median of {10 * ROUNDS})", ["measure", "Peregrine", "goal", ""], rows)
+
+
+def long_list():
+    """Pages of a list of 100,000 jobs."""
+    with Server() as server:
+        server.prepare()
+        server.submit(100, "first")
+        server.run("server", "stop", "-o", "none")
+        sdk.fill(server.home, sdk.JOBS)
+        server.run("server", "start", "--http", f"127.0.0.1:{server.port}", "-o", "none")
+        server.pid = json.loads(server.run("server", "status", "-o", "json"))["pid"]
+        place = json.loads(server.run("workspace", "show", "-o", "json"))["id"]
+        rows = []
+        for what, query, most in [("all, page after page", "", 10_000), ("`listViewType=ArchivedOnly`, there are none", "listViewType=ArchivedOnly", 10_000),
+                                  ("a tag nobody has, page after page", "tag=nobody", 10_000)]:
+            times, shown, cpu = sdk.pages(server, f"{place}/jobs?{query}", most)
+            middle, slow = statistics.median(times), sorted(times)[int(len(times) * 0.99)]
+            rows.append([what, f"{len(times):,}", f"{shown:,}", f"{middle:.2f} ms", f"{slow:.2f} ms", f"{cpu:.2f} ms", "<= 5 ms", verdict(middle <= 5)])
+    table(f"A list of {sdk.JOBS:,} jobs", ["what", "pages", "jobs shown", "a page (median)", "p99", "server CPU a page", "goal", ""], rows)
+
+
+BENCHES = {"start": start, "list": list_jobs, "tasks": tasks, "blobs": blobs, "sdk": sdk_submit, "pages": long_list}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or BENCHES:

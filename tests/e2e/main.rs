@@ -12,3 +12,6 @@ mod faults;
 mod harness;
 mod jobs;
 mod kill;
+mod openapi;
+mod records;
+mod sdk;

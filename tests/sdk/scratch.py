@@ -79,6 +79,8 @@ def place(owner, key, text, folder, keys):
             put(os.path.join(path, "MLmodel"), "flavors: {}\n")
         else:
             put(os.path.join(path, "placeholder.txt"), "placeholder\n")
+            # Capitals tell whether both sides put names in the same order.
+            put(os.path.join(path, "Zebra", "Stripes.txt"), "black, white\n")
     elif key == "conda_file":
         path = local(folder, text)
         if path:

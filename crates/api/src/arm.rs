@@ -10,6 +10,7 @@ pub mod pipeline;
 pub mod place;
 pub mod reference;
 pub mod schedule;
+pub mod show;
 pub mod spark;
 pub mod sweep;
 pub mod tree;

@@ -13,6 +13,7 @@ const LISTS: &[&str] = &[
     "jobs",
     "job_artifacts",
     "job_samples",
+    "run_children",
     "computes",
     "datastores",
     "assets",

@@ -42,10 +42,26 @@ macro_rules! location {
     };
 }
 
+macro_rules! group {
+    ($rest:literal) => {
+        concat!("/subscriptions/{subscription}/resourceGroups/{group}/providers/", $rest)
+    };
+}
+
 macro_rules! ws {
     ($rest:literal) => {
         concat!(
             "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}",
+            $rest
+        )
+    };
+}
+
+/// Below a registry.
+macro_rules! registry {
+    ($rest:literal) => {
+        concat!(
+            "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/registries/{registry}",
             $rest
         )
     };
@@ -126,6 +142,22 @@ pub const ROUTES: &[Route] = &[
     route("PUT", ws!(""), "workspace_put", Owner, "create or update a workspace"),
     route("PATCH", ws!(""), "workspace_patch", Owner, "update a workspace"),
     route("DELETE", ws!(""), "workspace_delete", Owner, "delete a workspace that runs nothing"),
+    route("POST", ws!("/listKeys"), "workspace_keys", Contributor, "keys of a workspace's parts; here it has none"),
+    route(
+        "PUT",
+        group!("Microsoft.Resources/deployments/{name}"),
+        "template_put",
+        Owner,
+        "create the workspace that a template's parameters describe",
+    ),
+    route("GET", group!("Microsoft.Resources/deployments/{name}"), "template_get", Known, "a template deployment"),
+    route(
+        "GET",
+        "/subscriptions/{subscription}/resourceGroups/{group}/deployments/{name}/operations",
+        "template_steps",
+        Known,
+        "the steps of a template deployment",
+    ),
     route("GET", ws!("/jobs"), "jobs", Reader, "jobs, newest first"),
     route("GET", ws!("/jobs/{name}"), "job_get", Reader, "one job"),
     route(
@@ -164,7 +196,6 @@ pub const ROUTES: &[Route] = &[
         Reader,
         "services that run on a node of a run",
     ),
-    route("GET", beside!("/history/v1.0", "/runs/{name}/logs/{*path}"), "run_log", Signed, "a log, by its signed link"),
     route(
         "POST",
         beside!("/history/v1.0", "/rundata"),
@@ -227,6 +258,152 @@ pub const ROUTES: &[Route] = &[
         Known,
         "the result of a long-running operation, once it has one",
     ),
+    route("GET", ws!("/schedules"), "schedules", Reader, "schedules, by name"),
+    route("GET", ws!("/schedules/{name}"), "schedule_get", Reader, "one schedule"),
+    route("PUT", ws!("/schedules/{name}"), "schedule_put", Contributor, "create or update a schedule"),
+    route("PATCH", ws!("/schedules/{name}"), "schedule_patch", Contributor, "change parts of a schedule"),
+    route("DELETE", ws!("/schedules/{name}"), "schedule_delete", Contributor, "delete a schedule"),
+    route("GET", ws!("/onlineEndpoints"), "online_endpoints", Reader, "online endpoints, by name"),
+    route("GET", ws!("/onlineEndpoints/{name}"), "online_endpoint_get", Reader, "one online endpoint"),
+    route(
+        "PUT",
+        ws!("/onlineEndpoints/{name}"),
+        "online_endpoint_put",
+        Contributor,
+        "create or update an online endpoint",
+    ),
+    route(
+        "PATCH",
+        ws!("/onlineEndpoints/{name}"),
+        "online_endpoint_patch",
+        Contributor,
+        "change parts of an online endpoint",
+    ),
+    route("DELETE", ws!("/onlineEndpoints/{name}"), "online_endpoint_delete", Contributor, "delete an online endpoint"),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/listKeys"),
+        "online_endpoint_keys",
+        Contributor,
+        "the keys of an online endpoint",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/regenerateKeys"),
+        "online_endpoint_regenerate",
+        Contributor,
+        "draw one of an online endpoint's keys anew",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/token"),
+        "online_endpoint_token",
+        Contributor,
+        "a token that opens an online endpoint for a while",
+    ),
+    route(
+        "GET",
+        ws!("/onlineEndpoints/{name}/deployments"),
+        "online_deployments",
+        Reader,
+        "online deployments, by name",
+    ),
+    route(
+        "GET",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_get",
+        Reader,
+        "one online deployment",
+    ),
+    route(
+        "PUT",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_put",
+        Contributor,
+        "create or update an online deployment",
+    ),
+    route(
+        "PATCH",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_patch",
+        Contributor,
+        "change parts of an online deployment",
+    ),
+    route(
+        "DELETE",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}"),
+        "online_deployment_delete",
+        Contributor,
+        "delete an online deployment",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/deployments/{deployment}/getLogs"),
+        "online_deployment_logs",
+        Reader,
+        "the log of an online deployment",
+    ),
+    route("GET", ws!("/batchEndpoints"), "batch_endpoints", Reader, "batch endpoints, by name"),
+    route("GET", ws!("/batchEndpoints/{name}"), "batch_endpoint_get", Reader, "one batch endpoint"),
+    route("PUT", ws!("/batchEndpoints/{name}"), "batch_endpoint_put", Contributor, "create or update a batch endpoint"),
+    route(
+        "PATCH",
+        ws!("/batchEndpoints/{name}"),
+        "batch_endpoint_patch",
+        Contributor,
+        "change parts of a batch endpoint",
+    ),
+    route("DELETE", ws!("/batchEndpoints/{name}"), "batch_endpoint_delete", Contributor, "delete a batch endpoint"),
+    route(
+        "GET",
+        ws!("/batchEndpoints/{name}/jobs"),
+        "batch_endpoint_jobs",
+        Reader,
+        "jobs a batch endpoint has started",
+    ),
+    route("GET", ws!("/batchEndpoints/{name}/deployments"), "batch_deployments", Reader, "batch deployments, by name"),
+    route(
+        "GET",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_get",
+        Reader,
+        "one batch deployment",
+    ),
+    route(
+        "PUT",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_put",
+        Contributor,
+        "create or update a batch deployment",
+    ),
+    route(
+        "PATCH",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_patch",
+        Contributor,
+        "change parts of a batch deployment",
+    ),
+    route(
+        "DELETE",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}"),
+        "batch_deployment_delete",
+        Contributor,
+        "delete a batch deployment",
+    ),
+    route(
+        "POST",
+        "/api/v1/endpoint/{name}/score",
+        "score",
+        Open,
+        "a request to an online endpoint, opened by its own keys",
+    ),
+    route(
+        "POST",
+        beside!("/batchscore", "/batchEndpoints/{name}/jobs"),
+        "batch_score",
+        Contributor,
+        "run a batch endpoint",
+    ),
     route("GET", ws!("/datastores"), "datastores", Reader, "datastores"),
     route("GET", ws!("/datastores/{name}"), "datastore_get", Reader, "one datastore, without secrets"),
     route("PUT", ws!("/datastores/{name}"), "datastore_put", Contributor, "create or update a datastore"),
@@ -240,10 +417,10 @@ pub const ROUTES: &[Route] = &[
     ),
     route(
         "POST",
-        ws!("/codes/{name}/versions/{version}/startPendingUpload"),
+        ws!("/{kind}/{name}/versions/{version}/startPendingUpload"),
         "upload_start",
         Contributor,
-        "a container to upload a code snapshot to",
+        "a container to upload the files of an asset to",
     ),
     route(
         "GET",
@@ -269,9 +446,101 @@ pub const ROUTES: &[Route] = &[
         "create a version, or change its tags and archive mark",
     ),
     route("DELETE", ws!("/{kind}/{name}/versions/{version}"), "asset_delete", Contributor, "delete a version"),
-    route("PUT", "/blob/{*path}", "blob_put", Signed, "write a blob, or its metadata"),
-    route("GET", "/blob/{*path}", "blob_get", Signed, "read a blob or list a container"),
-    route("HEAD", "/blob/{*path}", "blob_head", Signed, "whether a blob is there"),
+    route(
+        "PUT",
+        ws!("/{kind}/{name}"),
+        "asset_container_put",
+        Contributor,
+        "archive or restore a name, or change its description and tags",
+    ),
+    route(
+        "GET",
+        "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/registries",
+        "registries_all",
+        Known,
+        "registries of a subscription",
+    ),
+    route(
+        "GET",
+        group!("Microsoft.MachineLearningServices/registries"),
+        "registries",
+        Known,
+        "registries of a resource group",
+    ),
+    route("GET", registry!(""), "registry_get", Reader, "one registry"),
+    route("PUT", registry!(""), "registry_put", Owner, "create or update a registry"),
+    route("PATCH", registry!(""), "registry_patch", Owner, "change parts of a registry"),
+    route("DELETE", registry!(""), "registry_delete", Owner, "delete a registry and everything in it"),
+    route(
+        "GET",
+        "/registrymanagement/v1.0/registries/{registry}/discovery",
+        "registry_discovery",
+        Reader,
+        "where a registry is to be found",
+    ),
+    route("POST", registry!("/import"), "registry_import", Contributor, "copy an asset of a workspace into a registry"),
+    route(
+        "PUT",
+        registry!("/tempdatarefs/{name}/versions/{version}"),
+        "registry_upload_link",
+        Contributor,
+        "a container to upload the files of an asset to",
+    ),
+    route(
+        "POST",
+        registry!("/datarefs/{name}/versions/{version}"),
+        "registry_read_link",
+        Reader,
+        "a link to read the files of an asset",
+    ),
+    route(
+        "POST",
+        registry!("/{kind}/{name}/versions/{version}/startPendingUpload"),
+        "registry_upload_start",
+        Contributor,
+        "a container to upload the files of an asset to",
+    ),
+    route("GET", registry!("/{kind}"), "registry_assets", Reader, "names of a kind of asset in a registry"),
+    route(
+        "GET",
+        registry!("/{kind}/{name}"),
+        "registry_asset_container",
+        Reader,
+        "one name with its latest and next version",
+    ),
+    route(
+        "PUT",
+        registry!("/{kind}/{name}"),
+        "registry_asset_container_put",
+        Contributor,
+        "archive or restore a name, or change its description and tags",
+    ),
+    route("GET", registry!("/{kind}/{name}/versions"), "registry_asset_versions", Reader, "versions, newest first"),
+    route("GET", registry!("/{kind}/{name}/versions/{version}"), "registry_asset_get", Reader, "one version"),
+    route(
+        "PUT",
+        registry!("/{kind}/{name}/versions/{version}"),
+        "registry_asset_put",
+        Contributor,
+        "create a version, or change its tags and archive mark",
+    ),
+    route(
+        "DELETE",
+        registry!("/{kind}/{name}/versions/{version}"),
+        "registry_asset_delete",
+        Contributor,
+        "delete a version",
+    ),
+    route(
+        "PUT",
+        "/blob/{*path}",
+        "blob_put",
+        Signed,
+        "write a blob, a block, a list of blocks, or metadata; make a container",
+    ),
+    route("GET", "/blob/{*path}", "blob_get", Signed, "read a blob, list a container or the blocks of a blob"),
+    route("HEAD", "/blob/{*path}", "blob_head", Signed, "whether a blob or a container is there"),
+    route("DELETE", "/blob/{*path}", "blob_delete", Signed, "delete a blob"),
     route("POST", "/agent/v1/poll", "agent_poll", Agent, "assignments and stops; waits until there are some"),
     route("POST", "/agent/v1/report", "agent_report", Agent, "what happened to attempts, and readings of the node"),
 ];

@@ -7,6 +7,7 @@ pub(crate) mod identity;
 pub(crate) mod job;
 pub(crate) mod machine;
 pub(crate) mod place;
+pub(crate) mod record;
 
 use crate::{config::Flags, output::Format};
 use clap::{Args, Parser, Subcommand};
@@ -74,6 +75,9 @@ pub(crate) enum Noun {
     /// Manage models
     #[command(subcommand)]
     Model(asset::ModelVerb),
+    /// Manage components: the steps of pipelines
+    #[command(subcommand)]
+    Component(asset::ComponentVerb),
     /// Manage datastores: where data lies
     #[command(subcommand)]
     Datastore(place::DatastoreVerb),
@@ -83,6 +87,24 @@ pub(crate) enum Noun {
     /// Manage workspaces
     #[command(subcommand)]
     Workspace(place::WorkspaceVerb),
+    /// Manage registries: assets that workspaces share
+    #[command(subcommand)]
+    Registry(record::RegistryVerb),
+    /// Manage schedules: jobs that start by themselves
+    #[command(subcommand)]
+    Schedule(record::ScheduleVerb),
+    /// Manage online endpoints: stable addresses for inference
+    #[command(subcommand)]
+    OnlineEndpoint(record::OnlineEndpointVerb),
+    /// Manage the deployments behind online endpoints
+    #[command(subcommand)]
+    OnlineDeployment(record::OnlineDeploymentVerb),
+    /// Manage batch endpoints: addresses that start scoring jobs
+    #[command(subcommand)]
+    BatchEndpoint(record::BatchEndpointVerb),
+    /// Manage the deployments behind batch endpoints
+    #[command(subcommand)]
+    BatchDeployment(record::BatchDeploymentVerb),
     /// Connect the Python SDK and MLflow
     #[command(subcommand)]
     Sdk(identity::SdkVerb),
@@ -202,6 +224,16 @@ mod tests {
             "peregrine data show -n d --label latest",
             "peregrine model create -n m --path ./m --type mlflow_model",
             "peregrine compute attach -f k8s.yml",
+            "peregrine ml compute create -n cpu --type AmlCompute --size Standard_D2_v2 --min-instances 0 --max-instances 4",
+            "peregrine ml compute attach -n k8s --type Kubernetes --resource-id /x --namespace ml",
+            "peregrine ml compute stop -n box --no-wait",
+            "peregrine ml online-endpoint update -n e --traffic blue=90 green=10",
+            "peregrine ml online-deployment create -f blue.yml --all-traffic -e e",
+            "peregrine ml online-deployment get-logs -n blue -e e -l 10",
+            "peregrine ml batch-endpoint invoke -n b --input azureml:d:1",
+            "peregrine ml schedule disable -n s",
+            "peregrine ml component create -f c.yml --version 2",
+            "peregrine ml model share -n m -v 1 --registry-name r",
             "peregrine server start --foreground --listen 127.0.0.1:0 --http 127.0.0.1:0 --home /x",
             "peregrine completion zsh",
         ] {

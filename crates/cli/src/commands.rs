@@ -2,17 +2,26 @@
 
 mod asset;
 mod change;
+mod component;
 mod compute;
 mod config;
 mod data;
 mod datastore;
-mod environment;
+mod deployment;
+mod endpoint;
+pub(crate) mod environment;
 mod job;
 mod model;
 mod principal;
+mod record;
+mod registry;
+mod schedule;
 mod sdk;
 mod server;
+pub(crate) mod settle;
 mod workspace;
+
+pub(crate) use job::resolve_command;
 
 use crate::{
     args::{self, Noun},
@@ -86,6 +95,13 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         Noun::Environment(verb) => wait(environment::run(context, verb)),
         Noun::Data(verb) => wait(data::run(context, verb)),
         Noun::Model(verb) => wait(model::run(context, verb)),
+        Noun::Component(verb) => wait(component::run(context, verb)),
+        Noun::Registry(verb) => wait(registry::run(context, verb)),
+        Noun::Schedule(verb) => wait(schedule::run(context, verb)),
+        Noun::OnlineEndpoint(verb) => wait(endpoint::online(context, verb)),
+        Noun::OnlineDeployment(verb) => wait(deployment::online(context, verb)),
+        Noun::BatchEndpoint(verb) => wait(endpoint::batch(context, verb)),
+        Noun::BatchDeployment(verb) => wait(deployment::batch(context, verb)),
         Noun::Datastore(verb) => wait(datastore::run(context, verb)),
         Noun::Compute(verb) => wait(compute::run(context, verb)),
         Noun::Workspace(verb) => wait(workspace::run(context, verb)),

@@ -62,6 +62,8 @@ pub(crate) struct Config {
     pub(crate) grace_seconds: u64,
     /// The most the cache of remote data may hold.
     pub(crate) cache_bytes: u64,
+    /// The most the stores of a workspace may hold; 0 is no limit.
+    pub(crate) storage_quota: u64,
     pub(crate) instance_types: Vec<InstanceType>,
     /// Every setting as text and where it came from.
     pub(crate) sources: BTreeMap<&'static str, (String, Source)>,

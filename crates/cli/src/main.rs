@@ -4,6 +4,7 @@
 //! shown. `roles` runs a server or an agent, `local` finds or starts the server of this machine.
 
 mod args;
+mod assemble;
 mod commands;
 mod config;
 mod doctor;
@@ -12,6 +13,7 @@ mod gen_docs;
 mod local;
 mod output;
 mod outside;
+mod post;
 mod roles;
 mod spec_file;
 mod upload;

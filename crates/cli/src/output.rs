@@ -78,6 +78,14 @@ impl Output {
         }
     }
 
+    /// What would be sent: too deep for a table, so JSON unless another form was chosen.
+    pub(crate) fn sheet(&self, value: Value) -> Done {
+        match (&self.query, self.format) {
+            (None, Format::Table) => self.text(&format::json(&value)),
+            _ => self.other(value),
+        }
+    }
+
     /// Text as it is.
     pub(crate) fn text(&self, text: &str) -> Done {
         self.bytes(text.as_bytes())

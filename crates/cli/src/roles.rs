@@ -19,6 +19,8 @@ use tokio::{
 
 /// A log larger than this is put aside at the next start.
 const LOG_BYTES: u64 = 64 << 20;
+/// A client that neither sends nor takes a byte for this long is given up.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// Runs the server in this process until it is told to stop. `detached`: in a session of its own, logging to a file.
 pub(crate) fn server_foreground(config: &Config, detached: bool) -> Done<ExitCode> {
@@ -67,6 +69,8 @@ async fn serve(config: &Config) -> Done {
         instance_types: config.instance_types.clone(),
         isolation_required: config.isolation_required,
         max_retries: config.max_retries,
+        storage_quota: config.storage_quota,
+        idle: IDLE,
         rate_limit: config.rate_limit,
         clock: server::clock::now,
     };

@@ -9,6 +9,7 @@ use domain::spec::{
     shape::Noun,
     yaml::MAX_BYTES,
 };
+use serde_json::Value;
 use std::{
     fs,
     io::{self, Read},
@@ -36,6 +37,35 @@ pub(crate) fn read(noun: Noun, path: &Path, sets: &[String]) -> Done<SpecFile> {
         Ok(spec) => Ok(SpecFile { spec, base: Base::of_file(path) }),
         Err(mistakes) => Err(told(&shown, &text, &mistakes)),
     }
+}
+
+/// A checked file as a tree with its own keys, and where its paths start.
+pub(crate) fn tree(noun: Noun, path: &Path, sets: &[String]) -> Done<(Value, Base)> {
+    let SpecFile { spec, base } = read(noun, path, sets)?;
+    let mut tree = match spec {
+        Spec::Tree(_, tree) => Ok(tree),
+        Spec::Job(spec) => serde_json::to_value(spec),
+        Spec::Environment(spec) => serde_json::to_value(spec),
+        Spec::Data(spec) => serde_json::to_value(spec),
+        Spec::Model(spec) => serde_json::to_value(spec),
+        Spec::Datastore(spec) => serde_json::to_value(spec),
+        Spec::Compute(spec) => serde_json::to_value(spec),
+        Spec::Workspace(spec) => serde_json::to_value(spec),
+    }
+    .expect("a spec is plain data");
+    // Which schema a component was written for is part of it.
+    if let (Noun::Component, Some(schema)) = (noun, raw(path)?.get("$schema")) {
+        tree["$schema"] = schema.clone();
+    }
+    Ok((tree, base))
+}
+
+/// A file's tree as it is written, for files that have no noun of their own.
+pub(crate) fn raw(path: &Path) -> Done<Value> {
+    let text = read_text(path)?;
+    let shown = path.display().to_string();
+    let root = domain::spec::yaml::parse(&shown, &text).map_err(|mistakes| told(&shown, &text, &mistakes))?;
+    Ok(root.to_json())
 }
 
 /// Mistakes in a spec that no file holds.

@@ -10,8 +10,8 @@ mod progress;
 mod snapshot;
 
 pub(crate) use blob::{Store, download, inside, segment};
-pub(crate) use code::upload_code;
-pub(crate) use data::upload_data;
+pub(crate) use code::{gathered, outline, upload_code};
+pub(crate) use data::{data_address, upload_data};
 
 use crate::output::Output;
 use api::{Client, arm::Scope};

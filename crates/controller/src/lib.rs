@@ -8,6 +8,7 @@ mod tend;
 mod upkeep;
 
 pub use schedule::{WINDOW, tick};
+pub use upkeep::sweep;
 
 use compute::Driver;
 use domain::Timestamp;

@@ -1,7 +1,8 @@
-//! The upkeep loop: a copy of the database each day, the last few kept.
+//! The upkeep loop: a copy of the database each day, the last few kept; uploads that nobody finished removed.
 
 use crate::{Context, until};
 use std::{fs, path::Path, time::Duration};
+use store::{Error, Store, files::Swept};
 use tokio::sync::watch;
 
 const KEEP: usize = 3;
@@ -10,18 +11,48 @@ const HOUR: Duration = Duration::from_secs(3600);
 pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
     // Starting comes first; a copy can wait a moment.
     let mut pause = Duration::from_secs(60);
-    while until(&mut stop, tokio::time::sleep(pause)).await {
+    loop {
+        // At the start too: a server that never lives for an hour must not keep every draft it ever made.
+        match sweep(&cx.store, (cx.clock)()).await {
+            Ok(swept) if swept == Swept::default() => {}
+            Ok(swept) => tracing::info!(swept.drafts, swept.snapshots, "removed uploads that nobody finished"),
+            Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "cannot look for old uploads"),
+        }
+        if !until(&mut stop, tokio::time::sleep(pause)).await {
+            return;
+        }
         pause = HOUR;
-        let folder = cx.store.home().join("backups");
-        let day = &(cx.clock)().iso()[..10];
-        let to = folder.join(format!("peregrine-{day}.db"));
-        if to.exists() || fs::create_dir_all(&folder).is_err() {
-            continue;
-        }
-        match cx.store.backup(to).await {
-            Ok(()) => drop_old(&folder),
-            Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "the daily backup failed"),
-        }
+        back_up(&cx).await;
+    }
+}
+
+/// Removes drafts and blocks nobody came back to and snapshots nothing refers to, and takes the sums of stores anew.
+pub async fn sweep(store: &Store, now: domain::Timestamp) -> Result<Swept, Error> {
+    let files = store.files().clone();
+    let first = move || {
+        files.recount_all();
+        (files.sweep_drafts(now), files.old_snapshots(now))
+    };
+    let (drafts, old) = tokio::task::spawn_blocking(first).await.map_err(|_| Error::Closed)?;
+    if old.is_empty() {
+        return Ok(Swept { drafts, snapshots: 0 });
+    }
+    let referred = store.read(|tx| tx.referred_snapshots()).await?;
+    let files = store.files().clone();
+    let then = tokio::task::spawn_blocking(move || files.sweep_snapshots(&old, &referred));
+    Ok(Swept { drafts, snapshots: then.await.map_err(|_| Error::Closed)? })
+}
+
+async fn back_up(cx: &Context) {
+    let folder = cx.store.home().join("backups");
+    let day = &(cx.clock)().iso()[..10];
+    let to = folder.join(format!("peregrine-{day}.db"));
+    if to.exists() || fs::create_dir_all(&folder).is_err() {
+        return;
+    }
+    match cx.store.backup(to).await {
+        Ok(()) => drop_old(&folder),
+        Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "the daily backup failed"),
     }
 }
 

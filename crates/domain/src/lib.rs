@@ -6,6 +6,7 @@
 pub mod access;
 pub mod assignment;
 pub mod causes;
+pub mod cron;
 pub mod curated;
 pub mod job;
 pub mod names;

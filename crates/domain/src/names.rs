@@ -87,6 +87,29 @@ id!(
         && t.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 );
 id!(
+    /// An online or batch endpoint's name; part of its address.
+    EndpointName, "endpoint", "3 to 32 letters, digits and `-`, starting with a letter",
+    |t| (3..=32).contains(&t.len()) && t.bytes().next().is_some_and(|b| b.is_ascii_alphabetic())
+        && t.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+);
+id!(
+    /// The name of a deployment under an endpoint.
+    DeploymentName, "deployment", "3 to 32 letters, digits and `-`, starting with a letter",
+    |t| (3..=32).contains(&t.len()) && t.bytes().next().is_some_and(|b| b.is_ascii_alphabetic())
+        && t.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+);
+id!(
+    /// A schedule's name.
+    ScheduleName, "schedule", "1 to 255 letters, digits, `-`, `_` and `.`, starting with a letter or digit",
+    |t| t.len() <= 255 && starts_alphanumeric(t) && t.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+);
+id!(
+    /// A registry's name: where workspaces share assets.
+    RegistryName, "registry", "2 to 33 letters, digits, `-` and `_`, starting with a letter or digit",
+    |t| (2..=33).contains(&t.len()) && starts_alphanumeric(t)
+        && t.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+);
+id!(
     /// One try at a job, unique on a server: `att_<job sequence>_<number>`.
     AttemptId, "attempt", "`att_<sequence>_<number>`",
     |t| t.strip_prefix("att_").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit() || b == b'_'))

@@ -2,7 +2,7 @@
 //!
 //! Invariant: an instant is milliseconds since 1970 in UTC; it is turned into text only at the door.
 
-use chrono::{DateTime, SecondsFormat};
+use chrono::{DateTime, NaiveDateTime, SecondsFormat};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -23,6 +23,12 @@ impl Timestamp {
     /// The time an HTTP `Last-Modified` header carries.
     pub fn http_date(self) -> String {
         DateTime::from_timestamp_millis(self.0).unwrap_or_default().format("%a, %d %b %Y %H:%M:%S GMT").to_string()
+    }
+
+    /// Reads what [`Timestamp::http_date`] writes.
+    pub fn from_http_date(text: &str) -> Option<Timestamp> {
+        let at = NaiveDateTime::parse_from_str(text.trim(), "%a, %d %b %Y %H:%M:%S GMT").ok()?;
+        Some(Timestamp(at.and_utc().timestamp_millis()))
     }
 
     pub fn since(self, earlier: Timestamp) -> Duration {
@@ -89,6 +95,13 @@ mod tests {
         for bad in ["", "P", "PT", "10", "PT5X", "PT-1S", "P1M", "PTS"] {
             assert_eq!(parse_iso_duration(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_date_of_a_header_reads_as_it_was_written() {
+        let at = Timestamp(1_700_000_000_000);
+        assert_eq!(Timestamp::from_http_date(&at.http_date()), Some(at));
+        assert_eq!(Timestamp::from_http_date("yesterday"), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use api::arm::Scope;
 use domain::{InstanceType, Resources, Timestamp, report::NodeFacts, resources::DEFAULT_INSTANCE_TYPE};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::AtomicUsize},
 };
 use store::{Store, WorkspaceRow, files::Files};
 
@@ -30,6 +30,10 @@ pub struct Settings {
     pub isolation_required: bool,
     /// How often a job is tried again when its node was lost.
     pub max_retries: u32,
+    /// The most bytes the stores of a workspace may hold; 0 is no limit.
+    pub storage_quota: u64,
+    /// A client that neither sends nor takes a byte for this long is given up.
+    pub idle: std::time::Duration,
     /// Requests a second that one caller may make; 0 for no limit.
     pub rate_limit: u32,
     pub clock: fn() -> Timestamp,
@@ -50,6 +54,8 @@ pub struct Inner {
     pub(crate) url: String,
     pub(crate) workspaces: Mutex<HashMap<String, Arc<WorkspaceRow>>>,
     pub(crate) nodes: Mutex<HashMap<String, Seen>>,
+    /// Blobs on their way in or out.
+    pub(crate) transfers: AtomicUsize,
     started_at: Timestamp,
 }
 
@@ -71,7 +77,7 @@ impl std::ops::Deref for App {
 
 impl App {
     pub(crate) fn new(store: Store, settings: Settings, tokens: crate::auth::Tokens, url: String) -> App {
-        let files = Files::under(store.home());
+        let files = store.files().clone();
         let started_at = (settings.clock)();
         App(Arc::new(Inner {
             files,
@@ -82,6 +88,7 @@ impl App {
             url,
             workspaces: Mutex::default(),
             nodes: Mutex::default(),
+            transfers: AtomicUsize::new(0),
             started_at,
             store,
         }))
@@ -112,6 +119,14 @@ impl App {
             .expect("nothing panics while it holds the table")
             .insert(name.to_owned(), Arc::clone(&row));
         Ok(row)
+    }
+
+    /// Whose assets and files: a workspace, or with `@` a registry, shown as a workspace of that name.
+    pub(crate) async fn owner(&self, name: &str) -> Result<Arc<WorkspaceRow>, Problem> {
+        match name.strip_prefix('@') {
+            Some(registry) => crate::http::registries::as_owner(self, registry).await.map(Arc::new),
+            None => self.workspace(name).await,
+        }
     }
 
     pub(crate) fn forget_workspaces(&self) {

@@ -32,34 +32,43 @@ const WORDS: &[&str] = &[
     "start",
     "stop",
     "restart",
+    "schedules",
+    "onlineEndpoints",
+    "batchEndpoints",
+    "deployments",
+    "listKeys",
+    "regenerateKeys",
+    "token",
+    "getLogs",
+    "registries",
+    "tempdatarefs",
+    "datarefs",
+    "import",
     "experiments",
     "runs",
     "details",
     "children",
     "serviceinstances",
     "rundata",
-    "logs",
     "dataversion",
 ];
 
 /// Services beside the resources, which stand before a resource path.
-const SERVICES: &[&str] = &[
-    "/history/v1.0",
-    "/metric/v2.0",
-    "/data/v1.0",
-    "/modelregistry/v1.0",
-    "/mferp/managementfrontend",
-    "/mlflow/v1.0",
-    "/mlflow/v2.0",
-];
+const SERVICES: &[&str] =
+    &["/history/v1.0", "/metric/v2.0", "/data/v1.0", "/modelregistry/v1.0", FRONT, "/mlflow/v1.0", "/mlflow/v2.0"];
+/// The provider of template deployments.
+const RESOURCES: &str = "Microsoft.Resources";
+/// Where clients look for the resources of a data plane.
+const FRONT: &str = "/mferp/managementfrontend";
 /// How many parts name a workspace; what follows it under a dialect that is not ours is left alone.
 const WORKSPACE_PARTS: usize = 8;
-/// Words after which come paths of files.
-const BEFORE_FILES: [&str; 2] = ["artifacts", "logs"];
 
 /// The same address with its words spelled as the table spells them; names are left alone.
 pub(crate) fn canonical(uri: &Uri) -> Option<Uri> {
     let whole = uri.path();
+    if let Some(long) = crate::http::registries::long_path(whole) {
+        return with_path(uri, long);
+    }
     let (service, path) = split_service(whole);
     let is_resource = path.get(1..14).is_some_and(|head| head.eq_ignore_ascii_case("subscriptions"));
     if !is_resource {
@@ -67,17 +76,20 @@ pub(crate) fn canonical(uri: &Uri) -> Option<Uri> {
     }
     let foreign = service.starts_with("/mlflow");
     let mut out = String::with_capacity(whole.len());
-    out.push_str(service);
+    // The front of the management plane is the resources themselves.
+    let front = service == FRONT;
+    out.push_str(if front { "" } else { service });
     let mut free = false;
     for (at, part) in path.split('/').skip(1).enumerate() {
         free |= foreign && at >= WORKSPACE_PARTS;
         let word = match part {
             _ if free => part,
             part if part.eq_ignore_ascii_case(api::arm::PROVIDER) => api::arm::PROVIDER,
+            part if part.eq_ignore_ascii_case(RESOURCES) => RESOURCES,
             part if at % 2 == 0 => WORDS.iter().find(|word| word.eq_ignore_ascii_case(part)).unwrap_or(&part),
             part => part,
         };
-        free |= at % 2 == 0 && BEFORE_FILES.contains(&word);
+        free |= at % 2 == 0 && word == "artifacts";
         out.push('/');
         out.push_str(word);
     }
@@ -87,7 +99,11 @@ pub(crate) fn canonical(uri: &Uri) -> Option<Uri> {
     if out == whole {
         return None;
     }
-    let target = uri.query().map_or_else(|| out.clone(), |query| format!("{out}?{query}"));
+    with_path(uri, out)
+}
+
+fn with_path(uri: &Uri, path: String) -> Option<Uri> {
+    let target = uri.query().map_or_else(|| path.clone(), |query| format!("{path}?{query}"));
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
     Uri::from_parts(parts).ok()
@@ -124,7 +140,7 @@ mod tests {
         let spelled = "/History/V1.0/subscriptions/s/RESOURCEGROUPS/g/providers/microsoft.machinelearningservices/workspaces/w/Runs/DETAILS/Details";
         assert_eq!(shown(spelled), Some(format!("/history/v1.0{ws}/runs/DETAILS/details")));
         for file in [
-            format!("/history/v1.0{ws}/runs/r/logs/Data/MODELS/Jobs"),
+            format!("/history/v1.0{ws}/runs/r/artifacts/Data/MODELS/Jobs"),
             format!("/mlflow/v2.0{ws}/api/2.0/mlflow-artifacts/artifacts/DATA/RUNS/Jobs/Models"),
             "/history/v1.0/healthz".to_owned(),
             "/historyv1.0/subscriptions".to_owned(),

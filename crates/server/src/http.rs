@@ -14,6 +14,8 @@ pub(crate) mod meta;
 pub(crate) mod operations;
 pub(crate) mod paging;
 pub(crate) mod principals;
+pub(crate) mod records;
+pub(crate) mod registries;
 pub(crate) mod views;
 pub(crate) mod workspaces;
 
@@ -26,7 +28,7 @@ use serde::Deserialize;
 use std::collections::HashMap;
 
 /// The names in a path.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct At {
     #[serde(default)]
     pub(crate) subscription: String,
@@ -34,6 +36,8 @@ pub(crate) struct At {
     pub(crate) group: String,
     #[serde(default)]
     pub(crate) workspace: String,
+    #[serde(default)]
+    pub(crate) registry: String,
     #[serde(default)]
     pub(crate) kind: String,
     #[serde(default)]
@@ -52,6 +56,18 @@ pub(crate) struct At {
     pub(crate) experiment: String,
     #[serde(default)]
     pub(crate) node: String,
+}
+
+impl At {
+    /// Whose assets: the workspace of the address, or its registry.
+    pub(crate) fn owner(&self) -> String {
+        if self.registry.is_empty() { self.workspace.clone() } else { registries::owner(&self.registry) }
+    }
+
+    /// The same subscription and group, and nothing more.
+    pub(crate) fn place(&self) -> At {
+        At { subscription: self.subscription.clone(), group: self.group.clone(), ..At::default() }
+    }
 }
 
 /// Query parameters, however spelled.
@@ -78,6 +94,10 @@ impl<T: serde::de::DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> 
             Problem::new(status, "BadBody", format!("the body cannot be read: {}", rejected.body_text()))
                 .into_response()
         })?;
+        // Every body here is an object; a list would pass for one that says nothing.
+        if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| *first != b'{') {
+            return Err(Problem::bad("the body is not a JSON object").into_response());
+        }
         serde_json::from_slice(&bytes).map(Body).map_err(|error| {
             Problem::bad(format!("the body is not the JSON that is wanted here: {error}")).into_response()
         })

@@ -11,6 +11,7 @@ pub mod clock;
 mod http;
 mod listen;
 mod metrics;
+mod patience;
 mod problem;
 mod resolve;
 mod router;

@@ -7,6 +7,7 @@ use crate::{
     app::{App, Settings},
     auth::Tokens,
     canonical::canonical,
+    patience::{Patient, Timely},
     router::router,
     tls::{Certificates, Reloading, TlsError},
 };
@@ -93,6 +94,7 @@ pub async fn serve(
     let url = settings.public_url.clone().unwrap_or_else(|| listening.url.clone());
     let app = App::new(store, settings, tokens, url);
     crate::http::workspaces::ensure_default(&app).await?;
+    let idle = app.settings.idle;
     let router = router(app);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
@@ -107,14 +109,14 @@ pub async fn serve(
                 connections.spawn(async move {
                     let handshake = tokio::time::timeout(Duration::from_secs(10), acceptor.accept(stream)).await;
                     if let Ok(Ok(stream)) = handshake {
-                        converse(stream, peer, router, watcher).await;
+                        converse(stream, peer, router, watcher, idle).await;
                     }
                 });
             }
             accepted = accept_plain(listening.http.as_ref()) => {
                 let Ok((stream, peer)) = accepted else { breathe().await; continue };
                 let _ = stream.set_nodelay(true);
-                connections.spawn(converse(stream, peer, router.clone(), graceful.watcher()));
+                connections.spawn(converse(stream, peer, router.clone(), graceful.watcher(), idle));
             }
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             () = &mut fresh => {}
@@ -142,10 +144,11 @@ async fn converse(
     peer: SocketAddr,
     router: Router,
     watcher: hyper_util::server::graceful::Watcher,
+    idle: Duration,
 ) {
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let mut router = router.clone();
-        let mut request: Request = request.map(Body::new);
+        let mut request: Request = request.map(|body| Body::new(Timely::new(body, idle)));
         request.extensions_mut().insert(Peer(peer));
         if let Some(uri) = canonical(request.uri()) {
             *request.uri_mut() = uri;
@@ -155,7 +158,7 @@ async fn converse(
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(60))
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Patient::new(stream, idle)), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
     }

@@ -84,6 +84,20 @@ impl From<store::Error> for Problem {
     }
 }
 
+/// What a [`Problem`] said, kept with the answer for those who say it in another dialect.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+}
+
+impl From<store::files::NoRoom> for Problem {
+    fn from(full: store::files::NoRoom) -> Problem {
+        let message = format!("{full}; delete what is not needed, or raise `storage.quota`");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "QuotaExceeded", message)
+    }
+}
+
 impl From<Illegal> for Problem {
     fn from(illegal: Illegal) -> Problem {
         Problem::conflict(illegal.to_string())
@@ -114,6 +128,7 @@ impl IntoResponse for Problem {
         let body =
             json!({"error": {"code": self.code, "message": self.message, "details": details, "additionalInfo": []}});
         let mut answer = (self.status, Json(body)).into_response();
+        answer.extensions_mut().insert(Told { code: self.code, message: self.message });
         if matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }

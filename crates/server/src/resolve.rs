@@ -46,6 +46,18 @@ pub(crate) fn plan(
     Ok(if lookup.bad.is_empty() { Ok(resolved) } else { Err(lookup.bad) })
 }
 
+/// Where the files at an address lie, or why they cannot be found.
+pub(crate) fn place(
+    app: &App,
+    workspace: &WorkspaceRow,
+    tx: &mut Tx<'_>,
+    uri: &str,
+) -> Result<Result<Place, Vec<Mistake>>, store::Error> {
+    let mut lookup = Lookup { app, workspace, tx, bad: Vec::new() };
+    let found = lookup.place("path", uri, 0)?;
+    Ok(found.ok_or(lookup.bad))
+}
+
 impl Lookup<'_, '_> {
     fn resolve(&mut self, name: &JobName, spec: &CommandJob) -> Result<Resolved, store::Error> {
         let target = self.target(spec)?;
@@ -195,8 +207,8 @@ impl Lookup<'_, '_> {
             return Ok(Some(Place::Folder { path }));
         }
         let found = match AssetRef::parse("codes", reference) {
-            Some(AssetRef::Here { name, version }) => self.asset("codes", &name, &version)?,
-            _ => None,
+            Some(found) => self.referred("codes", &found)?,
+            None => None,
         };
         let uri = found.and_then(|row| body_text(&row, "codeUri"));
         match uri.as_deref().and_then(|uri| crate::http::blobs::file_of(self.app, uri)) {
@@ -271,16 +283,32 @@ impl Lookup<'_, '_> {
         Ok(found.unwrap_or_else(|| crate::http::workspaces::BLOB_STORE.to_owned()))
     }
 
-    /// A version of an asset of this workspace; a label other than `latest` means a tag of the same name.
-    fn asset(&mut self, kind: &str, name: &str, version: &VersionRef) -> Result<Option<AssetRow>, store::Error> {
+    /// The asset of a reference: of this workspace, or of the registry it names.
+    fn referred(&mut self, kind: &str, reference: &AssetRef) -> Result<Option<AssetRow>, store::Error> {
+        match reference {
+            AssetRef::Here { name, version } => self.asset(&self.workspace.name.clone(), kind, name, version),
+            AssetRef::Registry { registry, name, version } => {
+                self.asset(&crate::http::registries::owner(registry), kind, name, version)
+            }
+        }
+    }
+
+    /// A version of an asset; a label other than `latest` means a tag of the same name.
+    fn asset(
+        &mut self,
+        owner: &str,
+        kind: &str,
+        name: &str,
+        version: &VersionRef,
+    ) -> Result<Option<AssetRow>, store::Error> {
         match version {
             VersionRef::Version(version) => self.tx.asset(&store::AssetKey {
-                workspace: self.workspace.name.clone(),
+                workspace: owner.to_owned(),
                 kind: kind.to_owned(),
                 name: name.to_owned(),
                 version: version.clone(),
             }),
-            VersionRef::Label(_) => self.tx.latest_asset(&self.workspace.name, kind, name),
+            VersionRef::Label(_) => self.tx.latest_asset(owner, kind, name),
         }
     }
 }

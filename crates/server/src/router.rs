@@ -14,7 +14,7 @@ use axum::{
     extract::{MatchedPath, Request, State},
     http::{HeaderValue, StatusCode, header},
     middleware::{self, Next},
-    response::Response,
+    response::{IntoResponse, Response},
     routing::{MethodRouter, delete, get, head, patch, post, put},
 };
 use domain::{Role, access::EVERYWHERE};
@@ -37,14 +37,17 @@ pub(crate) fn router(app: App) -> Router {
         .method_not_allowed_fallback(http::meta::wrong_method)
         .layer(middleware::from_fn_with_state(app.clone(), guard))
         .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES))
+        .layer(middleware::from_fn_with_state(app.clone(), http::blobs::manners))
         .with_state(app)
 }
 
 fn handler(route: &Route) -> MethodRouter<App> {
     use http::{
         agents, artifacts, assets, blobs, computes, datastores, history, identity, jobs, meta, operations, principals,
-        workspaces,
+        records, registries, workspaces,
     };
+    use records::{Kind, keys, scoring};
+    let of = |kind: Kind| axum::Extension(kind);
     match route.id {
         "health" | "health_alias" => get(meta::health),
         "ready" => get(meta::ready),
@@ -67,7 +70,11 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "workspaces_all" | "workspaces" => get(workspaces::list),
         "workspace_get" => get(workspaces::show),
         "workspace_put" => put(workspaces::put),
-        "workspace_patch" => patch(workspaces::put),
+        "workspace_patch" => patch(workspaces::patch),
+        "workspace_keys" => post(workspaces::keys),
+        "template_put" => put(workspaces::template::put),
+        "template_get" => get(workspaces::template::show),
+        "template_steps" => get(workspaces::template::steps),
         "workspace_delete" => delete(workspaces::delete),
         "jobs" => get(jobs::list),
         "job_get" => get(jobs::show),
@@ -83,7 +90,6 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "run_details" | "experiment_run_details" => get(history::details),
         "run_children" => get(history::children),
         "run_services" => get(history::services),
-        "run_log" => get(history::log),
         "run_data" => post(history::data),
         "experiment_run_patch" => patch(history::patch),
         "data_resolve" => post(history::resolve_data),
@@ -97,6 +103,38 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "compute_start" | "compute_stop" | "compute_restart" => post(computes::power),
         "vm_sizes" => get(computes::offers::vm_sizes),
         "usages" | "workspace_usages" => get(computes::offers::usages),
+        "schedules" => get(records::list).layer(of(Kind::Schedule)),
+        "schedule_get" => get(records::show).layer(of(Kind::Schedule)),
+        "schedule_put" => put(records::put).layer(of(Kind::Schedule)),
+        "schedule_patch" => patch(records::patch).layer(of(Kind::Schedule)),
+        "schedule_delete" => delete(records::delete).layer(of(Kind::Schedule)),
+        "online_endpoints" => get(records::list).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_get" => get(records::show).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_put" => put(records::put).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_patch" => patch(records::patch).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_delete" => delete(records::delete).layer(of(Kind::OnlineEndpoint)),
+        "online_endpoint_keys" => post(keys::list),
+        "online_endpoint_regenerate" => post(keys::regenerate),
+        "online_endpoint_token" => post(keys::token),
+        "online_deployments" => get(records::list).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_get" => get(records::show).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_put" => put(records::put).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_patch" => patch(records::patch).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_delete" => delete(records::delete).layer(of(Kind::OnlineDeployment)),
+        "online_deployment_logs" => post(scoring::logs),
+        "batch_endpoints" => get(records::list).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_get" => get(records::show).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_put" => put(records::put).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_patch" => patch(records::patch).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_delete" => delete(records::delete).layer(of(Kind::BatchEndpoint)),
+        "batch_endpoint_jobs" => get(scoring::batch_jobs),
+        "batch_deployments" => get(records::list).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_get" => get(records::show).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_put" => put(records::put).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_patch" => patch(records::patch).layer(of(Kind::BatchDeployment)),
+        "batch_deployment_delete" => delete(records::delete).layer(of(Kind::BatchDeployment)),
+        "score" => post(scoring::score),
+        "batch_score" => post(scoring::run_batch),
         "operation" => get(operations::show),
         "operation_result" => get(operations::result),
         "datastores" => get(datastores::list),
@@ -104,16 +142,27 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "datastore_put" => put(datastores::put),
         "datastore_delete" => delete(datastores::delete),
         "datastore_secrets" => post(datastores::secrets),
-        "upload_start" => post(assets::start_upload),
-        "assets" => get(assets::list),
-        "asset_container" => get(assets::container),
-        "asset_versions" => get(assets::versions),
-        "asset_get" => get(assets::show),
-        "asset_put" => put(assets::put),
-        "asset_delete" => delete(assets::delete),
+        "upload_start" | "registry_upload_start" => post(assets::start_upload),
+        "assets" | "registry_assets" => get(assets::list),
+        "asset_container" | "registry_asset_container" => get(assets::container),
+        "asset_container_put" | "registry_asset_container_put" => put(assets::put_container),
+        "asset_versions" | "registry_asset_versions" => get(assets::versions),
+        "asset_get" | "registry_asset_get" => get(assets::show),
+        "asset_put" | "registry_asset_put" => put(assets::put),
+        "asset_delete" | "registry_asset_delete" => delete(assets::delete),
+        "registries_all" | "registries" => get(registries::list),
+        "registry_get" => get(registries::show),
+        "registry_put" => put(registries::put),
+        "registry_patch" => patch(registries::patch),
+        "registry_delete" => delete(registries::delete),
+        "registry_discovery" => get(registries::discovery),
+        "registry_import" => post(registries::import),
+        "registry_upload_link" => put(assets::upload_link),
+        "registry_read_link" => post(assets::read_link),
         "blob_put" => put(blobs::put),
         "blob_get" => get(blobs::get),
         "blob_head" => head(blobs::head),
+        "blob_delete" => delete(blobs::delete),
         "agent_poll" => post(agents::poll),
         "agent_report" => post(agents::report),
         other => unreachable!("route `{other}` has no handler"),
@@ -137,7 +186,15 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         method: method.to_owned(),
         path: request.uri().path().chars().take(1000).collect(),
     };
+    let readable = percent_encoding::percent_decode_str(request.uri().path()).decode_utf8().is_ok();
+    // What anyone may ask, anyone may be told how not to ask.
+    let open = route.is_none()
+        && ROUTES.iter().any(|route| route.access == Access::Open && Some(route.path) == matched.as_deref());
+    if open {
+        return http::meta::wrong_method(request.uri().clone()).await;
+    }
     let mut answer = match allow(&app, &mut request, route, &place) {
+        Ok(_) if !readable => Problem::bad("the address is not UTF-8 text").into_response(),
         Ok(caller) => {
             act.caller = caller.unwrap_or_default();
             let silent = method_is_read(&act.method) || id.starts_with("agent_");
@@ -145,11 +202,11 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         }
         Err((caller, problem)) => {
             act.caller = caller;
-            record_refusal(&app, act, &problem);
-            http::meta::in_dialect(id, problem)
+            record_refusal(&app, act, &problem).await;
+            problem.into_response()
         }
     };
-    if long && answer.status().is_client_error() {
+    if long && (answer.status().is_client_error() || answer.status().is_server_error()) {
         // Part of the body may be unread, so the connection cannot carry another request.
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -165,17 +222,19 @@ fn method_is_read(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }
 
-/// Someone known was turned away; that is written down without making them wait.
-fn record_refusal(app: &App, act: Act, problem: &Problem) {
+/// Someone known was turned away; that is written down before they are told.
+async fn record_refusal(app: &App, act: Act, problem: &Problem) {
     if act.caller.is_empty() || problem.status == StatusCode::TOO_MANY_REQUESTS {
         return;
     }
-    let (store, status) = (app.store.clone(), i64::from(problem.status.as_u16()));
-    tokio::spawn(async move { store.write(move |tx| tx.add_audit(&act, status)).await });
+    let status = i64::from(problem.status.as_u16());
+    if let Err(error) = app.store.write(move |tx| tx.add_audit(&act, status)).await {
+        tracing::error!(error = &error as &dyn std::error::Error, "a refusal is not in the audit");
+    }
 }
 
 /// Whether a body is more than is read along with its head.
-fn is_long(request: &Request) -> bool {
+pub(crate) fn is_long(request: &Request) -> bool {
     let length =
         request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     length.map_or_else(|| request.headers().contains_key(header::TRANSFER_ENCODING), |length| length > 8 << 10)
@@ -205,9 +264,11 @@ fn allow(
     let stranger = |problem| (String::new(), problem);
     let peer = request.extensions().get::<Peer>().map_or_else(String::new, |peer| peer.0.ip().to_string());
     let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    // A link is checked by the handler, against the blob it opens.
-    let anyone = access == Access::Open || access == Access::Signed && header.is_none();
-    if anyone {
+    // A link is checked by the handler, against the blob it opens; whoever holds a good one is no stranger.
+    if access == Access::Signed && header.is_none() {
+        return Ok(None);
+    }
+    if access == Access::Open {
         return if app.limits.take(&peer, app.now()) { Ok(None) } else { Err(stranger(too_often())) };
     }
     let caller = app.tokens.caller(header, app.store.keyring(), app.now()).map_err(|problem| {
@@ -270,7 +331,7 @@ fn check(app: &App, caller: &Caller, access: Access, place: &str, request: &Requ
     })
 }
 
-fn too_often() -> Problem {
+pub(crate) fn too_often() -> Problem {
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", "too many requests in a short time; wait a second")
 }
 
@@ -296,6 +357,6 @@ mod tests {
     fn only_what_is_asked_before_one_has_a_token_is_open() {
         let open: Vec<&str> = ROUTES.iter().filter(|r| r.access == Access::Open).map(|r| r.id).collect();
         let before = ["cloud_metadata", "discovery", "openid", "openid_v2", "token", "machine_token"];
-        assert_eq!(open, [["health", "health_alias", "ready", "openapi"].as_slice(), &before].concat());
+        assert_eq!(open, [["health", "health_alias", "ready", "openapi"].as_slice(), &before, &["score"]].concat());
     }
 }

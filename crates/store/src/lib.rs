@@ -12,8 +12,9 @@ pub mod tables;
 
 pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
 pub use tables::{
-    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobRow, NewJob, NodeRow,
-    OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, WorkspaceRow, acting,
+    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobPage, JobRow, NewJob,
+    NodeRow, OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, VersionFilter, WorkspaceRow,
+    acting,
 };
 
 use std::{
@@ -81,6 +82,7 @@ pub struct Store {
     bells: Arc<[watch::Sender<u64>; 3]>,
     home: Arc<Path>,
     secrets: Arc<secrets::Keyring>,
+    files: files::Files,
 }
 
 /// One unit of work. Methods that read and write tables live in [`tables`].
@@ -96,7 +98,7 @@ impl Store {
         let secrets = Arc::new(secrets::Keyring::load_or_make(&home.join("keys"))?);
         let bells = Arc::new([watch::Sender::new(0), watch::Sender::new(0), watch::Sender::new(0)]);
         let engine = Engine::open(home, Arc::clone(&bells), Arc::clone(&secrets))?;
-        Ok(Store { engine, bells, home: home.into(), secrets })
+        Ok(Store { engine, bells, home: home.into(), secrets, files: files::Files::under(home) })
     }
 
     /// Runs `work` in a transaction and waits until it is durable. An error undoes everything `work` did. A change made
@@ -138,6 +140,11 @@ impl Store {
 
     pub fn home(&self) -> &Path {
         &self.home
+    }
+
+    /// The files beside the database.
+    pub fn files(&self) -> &files::Files {
+        &self.files
     }
 
     pub fn keyring(&self) -> &secrets::Keyring {

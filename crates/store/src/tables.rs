@@ -2,7 +2,9 @@
 
 mod assets;
 mod audit;
+mod blobs;
 mod events;
+mod job_pages;
 mod jobs;
 mod nodes;
 mod operations;
@@ -10,11 +12,12 @@ mod places;
 mod principals;
 mod records;
 
-pub use assets::{AssetKey, AssetRow};
+pub use assets::{AssetKey, AssetRow, VersionFilter};
 pub(crate) use audit::act_under_way;
 pub use audit::{Act, AuditRow, acting};
 pub use events::EventRow;
-pub use jobs::{InUse, JobFilter, JobRow, NewJob, QueuedJob};
+pub use job_pages::{JobFilter, JobPage};
+pub use jobs::{InUse, JobRow, NewJob, QueuedJob};
 pub use nodes::NodeRow;
 pub use operations::OperationRow;
 pub use places::{ComputeRow, DatastoreRow, WorkspaceRow};

@@ -1,40 +1,46 @@
 //! Environments, data and models: bodies to send, and resources as `show` prints them.
 
-use super::{put, text, texts};
+use super::{put, text, texts, tree::camel_deep};
 use domain::spec::{Data, Environment, Model};
 use serde_json::{Map, Value, json};
 
 /// The body of an environment whose conda file is text and whose build context is uploaded.
 pub fn environment_body(spec: &Environment, conda: Option<&str>, context_uri: Option<&str>, anonymous: bool) -> Value {
     let mut p = common(&spec.description, &spec.tags, &spec.properties, anonymous);
+    for key in ["tags", "properties"] {
+        if p.get(key).is_some_and(|labels| *labels == json!({})) {
+            p.shift_remove(key);
+        }
+    }
     put(&mut p, "image", spec.image.clone().map(Value::from));
     put(&mut p, "condaFile", conda.map(Value::from));
     if let Some(build) = &spec.build {
-        let dockerfile = build.dockerfile_path.as_deref().unwrap_or("Dockerfile");
-        put(
-            &mut p,
-            "build",
-            json!({"contextUri": context_uri.or(build.path.as_deref()), "dockerfilePath": dockerfile}),
-        );
+        let mut made = Map::new();
+        put(&mut made, "contextUri", context_uri.or(build.path.as_deref()).map(Value::from));
+        put(&mut made, "dockerfilePath", build.dockerfile_path.clone().map(Value::from));
+        put(&mut p, "build", Value::Object(made));
     }
-    put(&mut p, "inferenceConfig", spec.inference_config.clone());
-    put(&mut p, "osType", json!(if spec.os_type.as_deref() == Some("windows") { "Windows" } else { "Linux" }));
+    put(&mut p, "inferenceConfig", spec.inference_config.as_ref().map(camel_deep));
+    let os = spec.os_type.as_deref();
+    put(&mut p, "osType", os.map(|os| json!(if os.eq_ignore_ascii_case("windows") { "Windows" } else { "Linux" })));
     Value::Object(p)
 }
 
-pub fn data_body(spec: &Data, uri: &str) -> Value {
+/// The body of a data asset; `referred` is what a table's own file points at.
+pub fn data_body(spec: &Data, uri: &str, referred: Option<Value>) -> Value {
     let mut p = common(&spec.description, &spec.tags, &spec.properties, false);
     put(&mut p, "dataType", json!(spec.kind.as_str()));
     put(&mut p, "dataUri", json!(uri));
+    put(&mut p, "referencedUris", referred);
     put(&mut p, "autoDeleteSetting", spec.auto_delete_setting.clone());
     Value::Object(p)
 }
 
-pub fn model_body(spec: &Model, uri: &str) -> Value {
-    let mut p = common(&spec.description, &spec.tags, &spec.properties, false);
+pub fn model_body(spec: &Model, uri: &str, anonymous: bool) -> Value {
+    let mut p = common(&spec.description, &spec.tags, &spec.properties, anonymous);
     put(&mut p, "modelType", json!(spec.kind.as_deref().unwrap_or("custom_model")));
     put(&mut p, "modelUri", json!(uri));
-    put(&mut p, "flavors", spec.flavors.clone().unwrap_or_else(|| json!({})));
+    put(&mut p, "flavors", spec.flavors.clone());
     put(&mut p, "stage", spec.stage.clone().map(Value::from));
     put(&mut p, "jobName", spec.job_name.clone().map(Value::from));
     Value::Object(p)
@@ -77,6 +83,11 @@ pub fn show(kind: &str, resource: &Value) -> Value {
             "build",
             json!({"path": build.get("contextUri"), "dockerfile_path": build.get("dockerfilePath")}),
         );
+    }
+    if let Some(Value::Object(spec)) = p.get("componentSpec") {
+        let own = ["name", "version", "description", "tags", "$schema"];
+        let shown = spec.iter().filter(|(key, _)| !own.contains(&key.as_str()) && !key.starts_with('_'));
+        out.extend(shown.map(|(key, value)| (key.clone(), value.clone())));
     }
     if kind == "models" {
         put(&mut out, "flavors", p.get("flavors").cloned());

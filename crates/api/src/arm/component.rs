@@ -19,7 +19,9 @@ pub fn body(spec: &Value, source: &str, anonymous: bool) -> Value {
     put(&mut p, "componentSpec", component_spec(spec, source, anonymous));
     put(&mut p, "description", some(spec, "description").cloned());
     put(&mut p, "isAnonymous", json!(anonymous));
-    put(&mut p, "isArchived", json!(false));
+    if word(spec, "type") != Some("pipeline") {
+        put(&mut p, "isArchived", json!(false));
+    }
     put(&mut p, "properties", json!({}));
     put(&mut p, "tags", labels(spec, "tags"));
     json!({"properties": p})
@@ -38,8 +40,11 @@ fn component_spec(spec: &Value, source: &str, anonymous: bool) -> Value {
     }
     if out.get("type") != Some(&json!("pipeline")) {
         out.entry("type").or_insert_with(|| json!("command"));
+        out.entry("is_deterministic").or_insert_with(|| json!(true));
     }
-    out.entry("is_deterministic").or_insert_with(|| json!(true));
+    if let Some(Value::Object(distribution)) = out.get_mut("distribution") {
+        complete(distribution);
+    }
     for key in ["code", "environment"] {
         prefix(&mut out, key);
     }
@@ -59,8 +64,16 @@ fn component_spec(spec: &Value, source: &str, anonymous: bool) -> Value {
     Value::Object(out)
 }
 
+/// A TensorFlow job has a number of parameter servers even where the file names none.
+pub(crate) fn complete(distribution: &mut Map<String, Value>) {
+    let kind = distribution.get("type").or(distribution.get("distribution_type")).and_then(Value::as_str);
+    if kind.is_some_and(|kind| kind.eq_ignore_ascii_case("tensorflow")) {
+        distribution.entry("parameter_server_count").or_insert_with(|| json!(0));
+    }
+}
+
 /// Keys of files that say how to make the component, not what it is.
-const LEFT_OUT: &[&str] = &["additional_includes", "creation_context", "id"];
+const LEFT_OUT: &[&str] = &["creation_context", "id"];
 
 /// References inside a spec carry the prefix; whole addresses do not.
 fn prefix(map: &mut Map<String, Value>, key: &str) {
@@ -178,11 +191,8 @@ const SPARK: &[&str] = &[
 fn inferred(value: &Value, pipeline: &Value, output: bool) -> Value {
     match value {
         Value::Object(map) => {
-            let path = word(value, "path").filter(|path| path.contains("${{"));
             let mut out = Map::new();
-            let bound = path.map(|path| bound_to(path, pipeline));
-            let bound = bound.as_ref().and_then(|bound| word(bound, "type"));
-            put(&mut out, "type", json!(word(value, "type").or(bound).unwrap_or("uri_folder")));
+            put(&mut out, "type", json!(word(value, "type").unwrap_or("uri_folder")));
             put(&mut out, "mode", map.get("mode").filter(|mode| !mode.is_null()).cloned());
             Value::Object(out)
         }

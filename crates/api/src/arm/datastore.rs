@@ -17,6 +17,11 @@ const KINDS: &[(&str, &str)] = &[
     ("nfs", "Nfs"),
 ];
 
+/// The kinds of datastores, as they travel.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|(_, wire)| *wire)
+}
+
 /// The body to send, credentials included.
 pub fn body(spec: &Datastore) -> Value {
     let mut p = Map::new();

@@ -19,7 +19,7 @@ pub fn online(spec: &Value, location: &str) -> Value {
     put(&mut p, "properties", labels(spec, "properties"));
     put(&mut p, "traffic", map_or_empty(spec, "traffic"));
     put(&mut p, "mirrorTraffic", map_or_empty(spec, "mirror_traffic"));
-    put(&mut p, "publicNetworkAccess", word(spec, "public_network_access").map(|word| json!(capital(word))));
+    put(&mut p, "publicNetworkAccess", some(spec, "public_network_access").cloned());
     let identity = some(spec, "identity").map_or_else(|| json!({"type": "SystemAssigned"}), resource_identity);
     json!({"location": location_of(spec, location), "tags": labels(spec, "tags"), "identity": identity, "properties": p})
 }
@@ -58,8 +58,7 @@ pub fn online_deployment(spec: &Value, location: &str) -> Value {
     if kubernetes {
         put(&mut p, "containerResourceRequirements", some(spec, "resources").map(container_resources));
     } else {
-        let access = word(spec, "egress_public_network_access").map(capital);
-        put(&mut p, "egressPublicNetworkAccess", access.map(Value::from));
+        put(&mut p, "egressPublicNetworkAccess", some(spec, "egress_public_network_access").cloned());
     }
     let mut sku = Map::from_iter([("name".to_owned(), json!("Default"))]);
     put(&mut sku, "capacity", some(spec, "instance_count").cloned());
@@ -102,19 +101,24 @@ pub fn batch_deployment(spec: &Value, location: &str) -> Value {
 }
 
 /// The body of a batch deployment that runs a pipeline component.
-pub fn batch_pipeline(spec: &Value, component: &str, location: &str) -> Value {
+///
+/// `defined` is the component's own definition, where the file has it.
+pub fn batch_pipeline(spec: &Value, component: &str, defined: Option<&Value>, location: &str) -> Value {
     let mut configuration = Map::new();
     put(&mut configuration, "deploymentConfigurationType", json!("PipelineComponent"));
     put(&mut configuration, "componentId", json!({"referenceType": "Id", "assetId": component}));
-    put(&mut configuration, "description", some(spec, "description").cloned());
-    let settings: Map<String, Value> = entries(some(spec, "settings").unwrap_or(&Value::Null))
-        .filter_map(|(key, value)| Some((key.clone(), json!(python(value)?))))
-        .collect();
-    put(&mut configuration, "settings", Value::Object(settings));
-    put(&mut configuration, "tags", labels(spec, "tags"));
+    put(&mut configuration, "settings", map_or_empty(spec, "settings"));
+    if let Some(defined) = defined {
+        put(&mut configuration, "description", some(defined, "description").cloned());
+        put(&mut configuration, "tags", labels(defined, "tags"));
+    }
     let mut p = Map::new();
     put(&mut p, "description", some(spec, "description").cloned());
     put(&mut p, "deploymentConfiguration", Value::Object(configuration));
+    for (key, value) in [("errorThreshold", -1), ("maxConcurrencyPerInstance", 1), ("miniBatchSize", 10)] {
+        put(&mut p, key, json!(value));
+    }
+    put(&mut p, "outputFileName", json!("predictions.csv"));
     json!({"location": location_of(spec, location), "tags": labels(spec, "tags"), "properties": p})
 }
 
@@ -184,9 +188,9 @@ fn data_collector(value: &Value) -> Value {
     let collection = |one: &Value| {
         let mut made = Map::new();
         let on = some(one, "enabled").and_then(python).is_some_and(|text| text.eq_ignore_ascii_case("true"));
-        put(&mut made, "dataCollectionMode", json!(if on { "Enabled" } else { "Disabled" }));
+        put(&mut made, "dataCollectionMode", json!(if on { "enabled" } else { "disabled" }));
         put(&mut made, "samplingRate", some(one, "sampling_rate").cloned());
-        put(&mut made, "dataId", some(one, "data").and_then(|data| some(data, "data_id").or(Some(data))).cloned());
+        put(&mut made, "dataId", some(one, "data").cloned());
         Value::Object(made)
     };
     let all = entries(some(value, "collections").unwrap_or(&Value::Null));

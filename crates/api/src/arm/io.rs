@@ -20,7 +20,7 @@ const MODES: &[(&str, &str)] = &[
 
 /// The inputs of a job.
 pub fn inputs(value: &Value) -> Value {
-    each(value, |inner| Some(input(inner)))
+    each(value, |inner| (!inner.is_null()).then(|| input(inner)))
 }
 
 /// The outputs of a job.
@@ -30,7 +30,7 @@ pub fn outputs(value: &Value) -> Value {
 
 /// The inputs of a pipeline's node, in the case that nodes have.
 pub fn node_inputs(value: &Value) -> Value {
-    each(value, |inner| Some(snaked(input(inner))))
+    each(value, |inner| (!inner.is_null()).then(|| snaked(input(inner))))
 }
 
 /// The outputs of a pipeline's node; one that says nothing is not sent.
@@ -39,8 +39,26 @@ pub fn node_outputs(value: &Value) -> Value {
         Value::Null => None,
         Value::String(binding) => Some(json!({"value": binding, "type": "literal"})),
         Value::Object(map) if map.values().all(Value::is_null) => None,
-        other => Some(snaked(output(other))),
+        other => Some(node_output(other)),
     })
+}
+
+/// A binding, or where to put the files; a node keeps the word `name` for the asset they become.
+fn node_output(value: &Value) -> Value {
+    if let Some(binding) = word(value, "path").filter(|path| is_binding(path)) {
+        let mut out = Map::from_iter([("value".to_owned(), json!(binding)), ("type".to_owned(), json!("literal"))]);
+        put(&mut out, "mode", word(value, "mode").map(|mode| json!(mode_wire(mode))));
+        return Value::Object(out);
+    }
+    let mut out = match snaked(output(value)) {
+        Value::Object(map) => map,
+        other => return other,
+    };
+    for (wire, ours) in [("asset_name", "name"), ("asset_version", "version")] {
+        let named = out.shift_remove(wire);
+        put(&mut out, ours, named);
+    }
+    Value::Object(out)
 }
 
 fn input(value: &Value) -> Value {
@@ -51,7 +69,7 @@ fn input(value: &Value) -> Value {
     let mut out = Map::new();
     put(&mut out, "mode", word(value, "mode").map(|mode| json!(mode_wire(mode))));
     match some(value, "path") {
-        Some(_) if path.contains("${{") => {
+        Some(_) if is_binding(path) => {
             put(&mut out, "jobInputType", json!("literal"));
             put(&mut out, "value", json!(path));
         }
@@ -78,6 +96,12 @@ fn output(value: &Value) -> Value {
         put(&mut out, wire, some(value, ours).and_then(python).map(Value::from));
     }
     Value::Object(out)
+}
+
+/// Whether a path is nothing but a name for something else.
+pub fn is_binding(path: &str) -> bool {
+    let path = path.trim();
+    path.starts_with("${{") && path.ends_with("}}") && path.matches("${{").count() == 1
 }
 
 /// `ro_mount` as `ReadOnlyMount`.

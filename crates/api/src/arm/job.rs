@@ -1,6 +1,9 @@
 //! Command jobs: `properties` of the resource, to and from [`CommandJob`].
 
 mod kinds;
+mod words;
+
+pub use words::{distribution_of, resources_of, service_of};
 
 use super::{put, scalar, text, texts};
 use domain::{
@@ -24,6 +27,7 @@ pub fn body(job: &CommandJob) -> Value {
     put(&mut p, "description", job.description.clone().map(Value::from));
     put(&mut p, "tags", json!(job.tags));
     put(&mut p, "properties", json!(job.properties));
+    put(&mut p, "isArchived", json!(false));
     put(&mut p, "command", json!(job.command));
     put(&mut p, "codeId", job.code.clone().map(Value::from));
     if let Some(EnvironmentRef::Named(reference)) = &job.environment {
@@ -32,14 +36,15 @@ pub fn body(job: &CommandJob) -> Value {
     put(&mut p, "environmentVariables", json!(job.environment_variables));
     put(&mut p, "computeId", job.compute.clone().map(Value::from));
     put(&mut p, "distribution", job.distribution.as_ref().map(distribution_body));
-    put(&mut p, "resources", resources_body(&job.resources));
+    put(&mut p, "resources", (!job.resources.is_default()).then(|| resources_body(&job.resources)));
     if let Some(seconds) = job.limits.timeout {
         let timeout = time::iso_duration(Duration::from_secs(seconds));
         put(&mut p, "limits", json!({"jobLimitsType": "Command", "timeout": timeout}));
     }
     put(&mut p, "inputs", job.inputs.iter().map(|(n, i)| (n.clone(), input_body(i))).collect::<Value>());
     put(&mut p, "outputs", job.outputs.iter().map(|(n, o)| (n.clone(), output_body(o))).collect::<Value>());
-    put(&mut p, "services", job.services.iter().map(|(n, s)| (n.clone(), service_body(s))).collect::<Value>());
+    let services = || job.services.iter().map(|(n, s)| (n.clone(), service_body(s))).collect::<Value>();
+    put(&mut p, "services", (!job.services.is_empty()).then(services));
     put(&mut p, "queueSettings", queue_body(&job.queue_settings));
     put(&mut p, "identity", job.identity.as_ref().map(identity_body));
     Value::Object(p)
@@ -66,7 +71,8 @@ pub fn spec(body: &Value) -> Result<CommandJob, Vec<Mistake>> {
         environment: text(body, "environmentId").map(EnvironmentRef::Named),
         environment_variables: texts(body, "environmentVariables"),
         distribution: body.get("distribution").filter(|d| !d.is_null()).and_then(|d| distribution(d, &mut bad)),
-        compute: text(body, "computeId"),
+        // The Python client wraps `azureml:name` in an id as it stands.
+        compute: text(body, "computeId").map(|id| id.replace("/computes/azureml:", "/computes/")),
         resources: resources(body.get("resources")),
         limits: limits(body.get("limits"), &mut bad),
         inputs: each(body, "inputs", &mut bad, input),
@@ -222,7 +228,7 @@ fn resources(value: Option<&Value>) -> JobResources {
 
 fn resources_body(resources: &JobResources) -> Value {
     let mut map = Map::new();
-    put(&mut map, "instanceCount", json!(resources.instance_count.unwrap_or(1)));
+    put(&mut map, "instanceCount", resources.instance_count.map(Value::from));
     put(&mut map, "instanceType", resources.instance_type.clone().map(Value::from));
     put(&mut map, "shmSize", resources.shm_size.clone().map(Value::from));
     put(&mut map, "dockerArgs", (!resources.docker_args.is_empty()).then(|| json!(resources.docker_args.join(" "))));
@@ -230,48 +236,6 @@ fn resources_body(resources: &JobResources) -> Value {
     put(&mut map, "locations", (!resources.locations.is_empty()).then(|| json!(resources.locations)));
     put(&mut map, "properties", json!(resources.properties));
     Value::Object(map)
-}
-
-/// The resources of a job from the words of a file.
-pub fn resources_of(value: &Value) -> Value {
-    let mut map = Map::new();
-    for (ours, wire) in [
-        ("instance_count", "instanceCount"),
-        ("instance_type", "instanceType"),
-        ("shm_size", "shmSize"),
-        ("max_instance_count", "maxInstanceCount"),
-        ("locations", "locations"),
-    ] {
-        put(&mut map, wire, value.get(ours).filter(|inner| !inner.is_null()).cloned());
-    }
-    let arguments = match value.get("docker_args") {
-        Some(Value::Array(many)) => Some(many.iter().filter_map(scalar).collect::<Vec<_>>().join(" ")),
-        Some(one) => scalar(one),
-        None => None,
-    };
-    put(&mut map, "dockerArgs", arguments.map(Value::from));
-    put(
-        &mut map,
-        "properties",
-        value.get("properties").filter(|p| p.is_object()).cloned().unwrap_or_else(|| json!({})),
-    );
-    Value::Object(map)
-}
-
-/// A distribution from the words of a file.
-pub fn distribution_of(value: &Value) -> Value {
-    match serde_json::from_value::<Distribution>(value.clone()) {
-        Ok(distribution) => distribution_body(&distribution),
-        Err(_) => value.clone(),
-    }
-}
-
-/// A service from the words of a file.
-pub fn service_of(value: &Value) -> Value {
-    match serde_json::from_value::<Service>(value.clone()) {
-        Ok(service) => service_body(&service),
-        Err(_) => value.clone(),
-    }
 }
 
 fn limits(value: Option<&Value>, bad: &mut Vec<Mistake>) -> Limits {
@@ -309,14 +273,14 @@ fn distribution(value: &Value, bad: &mut Vec<Mistake>) -> Option<Distribution> {
 
 fn distribution_body(distribution: &Distribution) -> Value {
     match distribution {
-        Distribution::PyTorch { process_count_per_instance: n } => {
-            json!({"distributionType": "PyTorch", "processCountPerInstance": n.unwrap_or(1)})
-        }
-        Distribution::Mpi { process_count_per_instance: n } => {
-            json!({"distributionType": "Mpi", "processCountPerInstance": n.unwrap_or(1)})
-        }
+        Distribution::PyTorch { process_count_per_instance: n } => per_instance("PyTorch", *n),
+        Distribution::Mpi { process_count_per_instance: n } => per_instance("Mpi", *n),
         Distribution::TensorFlow { worker_count, parameter_server_count } => {
-            json!({"distributionType": "TensorFlow", "workerCount": worker_count, "parameterServerCount": parameter_server_count})
+            let servers = parameter_server_count.unwrap_or(0);
+            let mut map = Map::from_iter([("distributionType".to_owned(), json!("TensorFlow"))]);
+            put(&mut map, "parameterServerCount", json!(servers));
+            put(&mut map, "workerCount", worker_count.map(Value::from));
+            Value::Object(map)
         }
         Distribution::Ray { settings } => {
             let mut map = Map::from_iter(settings.clone());
@@ -324,6 +288,12 @@ fn distribution_body(distribution: &Distribution) -> Value {
             Value::Object(map)
         }
     }
+}
+
+fn per_instance(kind: &str, count: Option<u32>) -> Value {
+    let mut map = Map::from_iter([("distributionType".to_owned(), json!(kind))]);
+    put(&mut map, "processCountPerInstance", count.map(Value::from));
+    Value::Object(map)
 }
 
 fn queue(value: Option<&Value>, bad: &mut Vec<Mistake>) -> QueueSettings {

@@ -16,20 +16,27 @@ pub fn body(spec: &Value, nodes: Map<String, Value>) -> Value {
     put(&mut p, "properties", labels(spec, "properties"));
     put(&mut p, "isArchived", json!(false));
     put(&mut p, "jobs", Value::Object(nodes));
-    put(&mut p, "inputs", io::inputs(some(spec, "inputs").unwrap_or(&Value::Null)));
+    let mut inputs = io::inputs(some(spec, "inputs").unwrap_or(&Value::Null));
+    if let Some(inputs) = inputs.as_object_mut() {
+        // An empty text is no value: the default of whatever it goes to holds.
+        inputs.retain(|_, input| input["value"] != json!(""));
+    }
+    put(&mut p, "inputs", inputs);
     put(&mut p, "outputs", io::outputs(some(spec, "outputs").unwrap_or(&Value::Null)));
-    put(&mut p, "settings", settings(some(spec, "settings")));
+    put(&mut p, "componentId", some(spec, "component").cloned());
+    let source = if some(spec, "component").is_some() { "REMOTE.WORKSPACE.JOB" } else { "YAML.JOB" };
+    put(&mut p, "settings", settings(some(spec, "settings"), source));
     put(&mut p, "identity", some(spec, "identity").map(identity));
     Value::Object(p)
 }
 
-/// The settings, with the mark that they come from a file.
-pub fn settings(value: Option<&Value>) -> Value {
+/// The settings, with the mark of where the pipeline is defined.
+fn settings(value: Option<&Value>, source: &str) -> Value {
     let mut out = Map::new();
     if let Some(Value::Object(map)) = value {
         out.extend(map.iter().filter(|(_, inner)| !inner.is_null()).map(|(key, inner)| (key.clone(), inner.clone())));
     }
-    put(&mut out, "_source", json!("YAML.JOB"));
+    put(&mut out, "_source", json!(source));
     Value::Object(out)
 }
 
@@ -120,9 +127,7 @@ fn finish(out: &mut Map<String, Value>, kind: &str) {
     }
     if kind == "parallel" {
         swap(out, "partition_keys", &|keys| json!(python_list(keys)));
-        for key in ["mini_batch_size"] {
-            swap(out, key, &bytes_of);
-        }
+        swap(out, "mini_batch_size", &bytes_of);
         if let Some(Value::Object(task)) = out.get_mut("task") {
             for key in ["code", "environment"] {
                 if let Some(Value::String(text)) = task.get_mut(key)
@@ -134,6 +139,12 @@ fn finish(out: &mut Map<String, Value>, kind: &str) {
         }
     }
     if kind == "spark" {
+        let own = super::spark::own_identity(out.contains_key("computeId"));
+        out.entry("identity")
+            .or_insert_with(|| entries(&own).map(|(k, v)| (super::datastore::snake(k), v.clone())).collect());
+        if let Some(Value::Object(conf)) = out.get_mut("conf") {
+            super::spark::complete(conf);
+        }
         swap(out, "entry", &|entry| match word(entry, "class_name") {
             Some(class) => json!({"class_name": class, "spark_job_entry_type": "SparkJobScalaEntry"}),
             None => json!({"file": entry["file"], "spark_job_entry_type": "SparkJobPythonEntry"}),
@@ -171,6 +182,7 @@ fn distribution(value: &Value) -> Value {
     };
     let mut out = Map::from_iter([("distribution_type".to_owned(), json!(kind))]);
     out.extend(entries(value).filter(|(key, _)| *key != "type").map(|(key, inner)| (key.clone(), inner.clone())));
+    super::component::complete(&mut out);
     Value::Object(out)
 }
 

@@ -1,7 +1,7 @@
 //! Compute targets, workspaces and registries: the places that work happens in.
 
 use super::{
-    datastore::camel,
+    datastore::{camel, snake},
     endpoint::{capital, resource_identity},
     put,
     tree::{camel_deep, carry, entries, iso_seconds, labels, some, word},
@@ -159,6 +159,35 @@ fn network(spec: &Value) -> Option<Value> {
     some(network, "subnet").map(|subnet| json!({"id": subnet}))
 }
 
+/// A compute target in the words of its file, plus what the server knows about it.
+pub fn show_compute(resource: &Value) -> Value {
+    let p = resource.get("properties").unwrap_or(&Value::Null);
+    let wire = word(p, "computeType").unwrap_or_default();
+    let kind = COMPUTES.iter().find(|(_, known)| known.eq_ignore_ascii_case(wire)).map_or(wire, |(ours, _)| ours);
+    let mut out = Map::new();
+    carry(&mut out, resource, &[("name", "name")]);
+    put(&mut out, "type", json!(kind));
+    carry(&mut out, p, &[("provisioningState", "provisioning_state"), ("description", "description")]);
+    carry(&mut out, p, &[("resourceId", "resource_id")]);
+    for (key, value) in entries(p.get("properties").unwrap_or(&Value::Null)).filter(|(_, value)| !value.is_null()) {
+        match key.as_str() {
+            "vmSize" => put(&mut out, "size", value.clone()),
+            "vmPriority" => put(&mut out, "tier", value.as_str().map(|tier| json!(snake(tier)))),
+            "scaleSettings" => scale_shown(&mut out, value),
+            other => put(&mut out, &snake(other), value.clone()),
+        }
+    }
+    put(&mut out, "tags", some(resource, "tags").cloned().unwrap_or_else(|| json!({})));
+    carry(&mut out, resource, &[("location", "location"), ("identity", "identity"), ("id", "id")]);
+    Value::Object(out)
+}
+
+fn scale_shown(out: &mut Map<String, Value>, scale: &Value) {
+    carry(out, scale, &[("minNodeCount", "min_instances"), ("maxNodeCount", "max_instances")]);
+    let idle = word(scale, "nodeIdleTimeBeforeScaleDown").and_then(domain::time::parse_iso_duration);
+    put(out, "idle_time_before_scale_down", idle.map(|idle| json!(idle.as_secs())));
+}
+
 /// The body of a workspace.
 pub fn workspace(spec: &Value) -> Value {
     let known = ["name", "location", "tags", "display_name", "description", "identity", "kind", "type", "$schema"];
@@ -211,6 +240,18 @@ mod tests {
         assert_eq!(inner["scaleSettings"]["maxNodeCount"], 4);
         assert_eq!(inner["scaleSettings"]["nodeIdleTimeBeforeScaleDown"], "PT2M");
         assert_eq!((&inner["vmPriority"], &made["location"]), (&json!("LowPriority"), &json!("here")));
+    }
+
+    #[test]
+    fn a_cluster_is_shown_in_the_words_of_its_file() {
+        let spec = json!({"type": "amlcompute", "size": "S", "tier": "low_priority", "min_instances": 1, "max_instances": 3,
+            "idle_time_before_scale_down": 90});
+        let mut resource = compute(&spec, "here");
+        resource["name"] = json!("c");
+        let shown = show_compute(&resource);
+        for (key, value) in entries(&spec) {
+            assert_eq!(&shown[key], value, "{key}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub struct Scope {
 pub enum AssetRef {
     /// In the workspace.
     Here { name: String, version: VersionRef },
-    /// In a registry shared between workspaces.
+    /// In a registry, shared between workspaces.
     Registry { registry: String, name: String, version: VersionRef },
 }
 
@@ -43,19 +43,66 @@ pub enum DataUri {
 }
 
 impl Scope {
-    /// `/subscriptions/S/resourceGroups/G/providers/P/workspaces/W`.
+    /// `/subscriptions/S/resourceGroups/G/providers/P/workspaces/W`, or `…/registries/R` where the owner is `@R`.
     pub fn path(&self) -> String {
-        format!(
-            "/subscriptions/{}/resourceGroups/{}/providers/{}/workspaces/{}",
-            self.subscription,
-            self.group,
-            super::PROVIDER,
-            self.workspace
-        )
+        let (home, name) = match self.workspace.strip_prefix('@') {
+            Some(registry) => ("registries", registry),
+            None => ("workspaces", self.workspace.as_str()),
+        };
+        let (subscription, group) = (&self.subscription, &self.group);
+        format!("/subscriptions/{subscription}/resourceGroups/{group}/providers/{}/{home}/{name}", super::PROVIDER)
     }
 
+    /// The type of what stands in it: `P/workspaces/<kind>` or `P/registries/<kind>`.
+    pub fn type_of(&self, kind: &str) -> String {
+        let home = if self.workspace.starts_with('@') { "registries" } else { "workspaces" };
+        format!("{}/{home}/{kind}", super::PROVIDER)
+    }
+
+    /// The id of a version of an asset.
     pub fn asset(&self, kind: &str, name: &str, version: &str) -> String {
-        format!("{}/{kind}/{name}/versions/{version}", self.path())
+        format!("{}/versions/{version}", self.asset_name(kind, name))
+    }
+
+    /// The id of a name of assets. Those of registries are known without their subscription and group.
+    pub fn asset_name(&self, kind: &str, name: &str) -> String {
+        match self.workspace.strip_prefix('@') {
+            Some(registry) => format!("azureml://registries/{registry}/{kind}/{name}"),
+            None => format!("{}/{kind}/{name}", self.path()),
+        }
+    }
+
+    /// A reference to an asset as the id it stands for. Labels stay as they are: only the server knows what is latest.
+    pub fn resolve(&self, kind: &str, text: &str) -> String {
+        let rest = text.strip_prefix("azureml:").unwrap_or(text);
+        match rest.split_once(':') {
+            _ if rest.starts_with("//") => text.to_owned(),
+            _ if rest.starts_with('/') => rest.to_owned(),
+            Some((name, version)) if text.starts_with("azureml:") && !version.contains('/') => {
+                self.asset(kind, name, version)
+            }
+            _ => text.to_owned(),
+        }
+    }
+
+    /// A compute target or datastore by name, as its id. Bindings stay bindings.
+    pub fn named(&self, kind: &str, text: &str) -> String {
+        let rest = text.strip_prefix("azureml:").unwrap_or(text);
+        if rest.starts_with('/') || rest.contains("${{") {
+            return rest.to_owned();
+        }
+        format!("{}/{kind}/{rest}", self.path())
+    }
+
+    /// An address in a datastore with the workspace written out.
+    pub fn long_address(&self, short: &str) -> String {
+        match short.strip_prefix("azureml://datastores/") {
+            Some(rest) => format!(
+                "azureml://subscriptions/{}/resourcegroups/{}/workspaces/{}/datastores/{rest}",
+                self.subscription, self.group, self.workspace
+            ),
+            None => short.to_owned(),
+        }
     }
 }
 
@@ -65,7 +112,7 @@ impl AssetRef {
         let text = text.trim();
         let rest = text.strip_prefix("azureml:").unwrap_or(text);
         if let Some(path) = rest.strip_prefix("//registries/") {
-            return registry(path);
+            return registry(kind, path);
         }
         if rest.starts_with('/') {
             return by_id(kind, rest);
@@ -119,12 +166,13 @@ pub fn is_remote(path: &str) -> bool {
         || path.starts_with("git+")
 }
 
-fn registry(path: &str) -> Option<AssetRef> {
+fn registry(kind: &str, path: &str) -> Option<AssetRef> {
     let parts: Vec<&str> = path.split('/').collect();
     let (registry, name, version) = match parts.as_slice() {
-        [registry, _kind, name, "versions", version] => (registry, name, VersionRef::Version((*version).to_owned())),
-        [registry, _kind, name, "labels", label] => (registry, name, VersionRef::Label((*label).to_owned())),
-        [registry, _kind, name] => (registry, name, VersionRef::Label("latest".to_owned())),
+        [_, other, ..] if !other.eq_ignore_ascii_case(kind) => return None,
+        [registry, _, name, "versions", version] => (registry, name, VersionRef::Version((*version).to_owned())),
+        [registry, _, name, "labels", label] => (registry, name, VersionRef::Label((*label).to_owned())),
+        [registry, _, name] => (registry, name, VersionRef::Label("latest".to_owned())),
         _ => return None,
     };
     Some(AssetRef::Registry { registry: (*registry).to_owned(), name: (*name).to_owned(), version })
@@ -133,7 +181,19 @@ fn registry(path: &str) -> Option<AssetRef> {
 fn by_id(kind: &str, id: &str) -> Option<AssetRef> {
     let parts: Vec<&str> = id.split('/').collect();
     let at = parts.iter().rposition(|part| part.eq_ignore_ascii_case(kind))?;
-    match parts.get(at + 1..)? {
+    let registry =
+        parts.iter().position(|part| part.eq_ignore_ascii_case("registries")).and_then(|at| parts.get(at + 1));
+    let found = by_name(parts.get(at + 1..)?)?;
+    Some(match (registry, found) {
+        (Some(registry), AssetRef::Here { name, version }) => {
+            AssetRef::Registry { registry: (*registry).to_owned(), name, version }
+        }
+        (_, found) => found,
+    })
+}
+
+fn by_name(parts: &[&str]) -> Option<AssetRef> {
+    match parts {
         [name, versions, version] if versions.eq_ignore_ascii_case("versions") => {
             Some(AssetRef::Here { name: (*name).to_owned(), version: VersionRef::Version((*version).to_owned()) })
         }
@@ -171,6 +231,7 @@ mod tests {
             ("env", "env@latest"),
             ("azureml://registries/azureml/environments/sklearn-1.5/labels/latest", "azureml/sklearn-1.5@latest"),
             ("azureml://registries/r/environments/e/versions/3", "r/e:3"),
+            ("/subscriptions/s/resourceGroups/g/providers/p/registries/r/environments/e/versions/3", "r/e:3"),
             ("/subscriptions/s/resourceGroups/g/providers/p/workspaces/w/environments/env1/versions/1", "env1:1"),
             (
                 "azureml:/subscriptions/s/resourcegroups/g/providers/p/workspaces/w/Environments/env1/versions/1",
@@ -180,6 +241,26 @@ mod tests {
             assert_eq!(shown(text).as_deref(), Some(expect), "{text}");
         }
         assert_eq!(shown("./env.yml"), None);
+    }
+
+    #[test]
+    fn a_name_and_version_become_an_id_and_a_label_stays() {
+        let scope = Scope { subscription: "s".into(), group: "g".into(), workspace: "w".into() };
+        let head = scope.path();
+        for (text, expect) in [
+            ("azureml:e:1", format!("{head}/environments/e/versions/1")),
+            ("azureml:e@latest", "azureml:e@latest".to_owned()),
+            ("azureml:/subscriptions/x", "/subscriptions/x".to_owned()),
+            (
+                "azureml://registries/r/environments/e/versions/1",
+                "azureml://registries/r/environments/e/versions/1".to_owned(),
+            ),
+            ("https://x/y:z", "https://x/y:z".to_owned()),
+        ] {
+            assert_eq!(scope.resolve("environments", text), expect);
+        }
+        assert_eq!(scope.named("computes", "azureml:c"), format!("{head}/computes/c"));
+        assert_eq!(scope.named("computes", "${{parent.inputs.c}}"), "${{parent.inputs.c}}");
     }
 
     #[test]

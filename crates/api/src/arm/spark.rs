@@ -32,7 +32,9 @@ pub fn body(spec: &Value) -> Value {
     put(&mut p, "isArchived", json!(false));
     put(&mut p, "conf", labels(spec, "conf"));
     put(&mut p, "entry", some(spec, "entry").map(entry));
-    put(&mut p, "identity", some(spec, "identity").map(pipeline::identity));
+    let attached = some(spec, "compute").is_some();
+    let identity = some(spec, "identity").map_or_else(|| own_identity(attached), pipeline::identity);
+    put(&mut p, "identity", identity);
     if let Some(resources) = some(spec, "resources") {
         let mut out = Map::new();
         carry(&mut out, resources, &[("instance_type", "instanceType"), ("runtime_version", "runtimeVersion")]);
@@ -41,6 +43,21 @@ pub fn body(spec: &Value) -> Value {
     put(&mut p, "inputs", io::inputs(some(spec, "inputs").unwrap_or(&Value::Null)));
     put(&mut p, "outputs", io::outputs(some(spec, "outputs").unwrap_or(&Value::Null)));
     Value::Object(p)
+}
+
+/// As whom a job runs that does not say: the pool's on a pool, the user's elsewhere.
+pub(crate) fn own_identity(attached: bool) -> Value {
+    json!({"identityType": if attached { "Managed" } else { "UserIdentity" }})
+}
+
+/// With a number of executors that changes, the job starts with the fewest.
+pub(crate) fn complete(conf: &mut Map<String, Value>) {
+    let on = conf.get("spark.dynamicAllocation.enabled").and_then(super::tree::python);
+    if on.is_some_and(|on| on.eq_ignore_ascii_case("true"))
+        && let Some(least) = conf.get("spark.dynamicAllocation.minExecutors").cloned()
+    {
+        conf.entry("spark.executor.instances").or_insert(least);
+    }
 }
 
 fn entry(value: &Value) -> Value {

@@ -1,4 +1,4 @@
-//! `peregrine environment|data|model …`.
+//! `peregrine environment|data|model|component …`.
 
 use super::{ChangeArgs, FileArgs, ValidateArgs};
 use clap::{Args, Subcommand};
@@ -27,6 +27,9 @@ pub(crate) enum EnvironmentVerb {
     /// Bring an archived environment back
     #[command(after_help = "Examples:\n  peregrine environment restore -n train -v 1")]
     Restore(Which),
+    /// Copy a version into a registry, for other workspaces to use
+    #[command(after_help = "Examples:\n  peregrine environment share -n NAME -v 1 --registry-name shared")]
+    Share(Share),
     /// Check an environment file
     #[command(after_help = "Examples:\n  peregrine environment validate -f environment.yml")]
     Validate(ValidateArgs),
@@ -54,6 +57,9 @@ pub(crate) enum DataVerb {
     /// Bring archived data back
     #[command(after_help = "Examples:\n  peregrine data restore -n iris -v 1")]
     Restore(Which),
+    /// Copy a version into a registry, for other workspaces to use
+    #[command(after_help = "Examples:\n  peregrine data share -n NAME -v 1 --registry-name shared")]
+    Share(Share),
     /// Check a data file
     #[command(after_help = "Examples:\n  peregrine data validate -f data.yml")]
     Validate(ValidateArgs),
@@ -80,12 +86,69 @@ pub(crate) enum ModelVerb {
     /// Bring an archived model back
     #[command(after_help = "Examples:\n  peregrine model restore -n iris -v 1")]
     Restore(Which),
+    /// Copy a version into a registry, for other workspaces to use
+    #[command(after_help = "Examples:\n  peregrine model share -n NAME -v 1 --registry-name shared")]
+    Share(Share),
     /// Check a model file
     #[command(after_help = "Examples:\n  peregrine model validate -f model.yml")]
     Validate(ValidateArgs),
     /// Download the files of a model
     #[command(after_help = "Examples:\n  peregrine model download -n iris -v 1 -p models")]
     Download(ModelDownload),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ComponentVerb {
+    /// Register a component, uploading its code
+    #[command(after_help = "Examples:\n  peregrine component create -f train.yml\n  \
+                            peregrine component create -f train.yml -v 2 --dry-run")]
+    Create(ComponentCreate),
+    /// Show a component
+    #[command(after_help = "Examples:\n  peregrine component show -n train -v 1")]
+    Show(Show),
+    /// List components, or the versions of one
+    #[command(after_help = "Examples:\n  peregrine component list\n  peregrine component list -n train")]
+    List(List),
+    /// Change tags or description
+    #[command(after_help = "Examples:\n  peregrine component update -n train -v 1 --set description=faster")]
+    Update(Update),
+    /// Leave a component out of lists
+    #[command(after_help = "Examples:\n  peregrine component archive -n train -v 1")]
+    Archive(Which),
+    /// Bring an archived component back
+    #[command(after_help = "Examples:\n  peregrine component restore -n train -v 1")]
+    Restore(Which),
+    /// Copy a version into a registry, for other workspaces to use
+    #[command(after_help = "Examples:\n  peregrine component share -n train -v 1 --registry-name shared")]
+    Share(Share),
+    /// Check a component file
+    #[command(after_help = "Examples:\n  peregrine component validate -f train.yml")]
+    Validate(ValidateArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ComponentCreate {
+    #[command(flatten)]
+    pub(crate) common: Create,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Share {
+    /// Name of the asset
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Version
+    #[arg(short, long)]
+    pub(crate) version: String,
+    /// Registry to copy it into
+    #[arg(long, value_name = "NAME")]
+    pub(crate) registry_name: String,
+    /// Name in the registry; the same when absent
+    #[arg(long, value_name = "NAME")]
+    pub(crate) share_with_name: Option<String>,
+    /// Version in the registry; the same when absent
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) share_with_version: Option<String>,
 }
 
 /// What every `create` of an asset takes.
@@ -105,6 +168,9 @@ pub(crate) struct Create {
     /// Words to find it by, as `name=value`
     #[arg(long, num_args = 1.., value_name = "NAME=VALUE")]
     pub(crate) tags: Vec<String>,
+    /// Print the resources that would be sent, as JSON, and send nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]

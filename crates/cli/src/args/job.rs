@@ -8,7 +8,8 @@ use std::path::PathBuf;
 pub(crate) enum Verb {
     /// Submit a job
     #[command(after_help = "Examples:\n  peregrine job create -f job.yml --stream\n  \
-                            peregrine job create -f job.yml --set inputs.rate=0.1 -n try-2 --query name -o tsv")]
+                            peregrine job create -f job.yml --set inputs.rate=0.1 -n try-2 --query name -o tsv\n  \
+                            peregrine job create -f job.yml --dry-run")]
     Create(Create),
     /// Show a job
     #[command(after_help = "Examples:\n  peregrine job show -n JOB\n  peregrine job show -n JOB --query status -o tsv")]
@@ -74,6 +75,9 @@ pub(crate) struct Create {
     /// Also write the submitted job to this file, as YAML
     #[arg(long, value_name = "FILE")]
     pub(crate) save_as: Option<PathBuf>,
+    /// Print the resources that would be sent, as JSON, and send nothing
+    #[arg(long, conflicts_with_all = ["stream", "save_as"])]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]

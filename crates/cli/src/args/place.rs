@@ -49,12 +49,27 @@ pub(crate) enum ComputeVerb {
     /// Remove a compute target
     #[command(after_help = "Examples:\n  peregrine compute delete -n lab --yes")]
     Delete(Delete),
+    /// Detach a compute target; the machines behind it stay
+    #[command(after_help = "Examples:\n  peregrine compute detach -n lab --yes")]
+    Detach(Delete),
+    /// Start the machines of a compute target
+    #[command(after_help = "Examples:\n  peregrine compute start -n box")]
+    Start(Act),
+    /// Stop the machines of a compute target
+    #[command(after_help = "Examples:\n  peregrine compute stop -n box --no-wait")]
+    Stop(Act),
+    /// Restart the machines of a compute target
+    #[command(after_help = "Examples:\n  peregrine compute restart -n box")]
+    Restart(Act),
     /// List the nodes of a compute target
     #[command(after_help = "Examples:\n  peregrine compute list-nodes -n local")]
     ListNodes(Name),
     /// List the machine sizes that files may name
     #[command(after_help = "Examples:\n  peregrine compute list-sizes --query \"[?gpus>`0`].name\" -o tsv")]
     ListSizes,
+    /// List how much of what there is is in use
+    #[command(after_help = "Examples:\n  peregrine compute list-usage")]
+    ListUsage,
     /// Check a compute file
     #[command(after_help = "Examples:\n  peregrine compute validate -f cluster.yml")]
     Validate(ValidateArgs),
@@ -89,6 +104,9 @@ pub(crate) struct Create {
     /// Name; the file's when absent
     #[arg(short, long)]
     pub(crate) name: Option<String>,
+    /// Print the resources that would be sent, as JSON, and send nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]
@@ -98,7 +116,28 @@ pub(crate) struct ComputeCreate {
     /// Kind of target, where no file says it
     #[arg(short, long = "type", value_name = "TYPE")]
     pub(crate) kind: Option<String>,
-    /// Do not wait; there is nothing to wait for yet
+    /// Size of each machine of a cluster or instance
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<String>,
+    /// Machines a cluster keeps
+    #[arg(long, value_name = "N")]
+    pub(crate) min_instances: Option<u32>,
+    /// Machines a cluster may have
+    #[arg(long, value_name = "N")]
+    pub(crate) max_instances: Option<u32>,
+    /// Seconds until an idle machine goes
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) idle_time_before_scale_down: Option<u32>,
+    /// `dedicated` or `low_priority`
+    #[arg(long, value_name = "TIER")]
+    pub(crate) tier: Option<String>,
+    /// The cluster or machine to attach
+    #[arg(long, value_name = "ID")]
+    pub(crate) resource_id: Option<String>,
+    /// Namespace of jobs in the cluster
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// Return once the server has accepted it
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
@@ -123,6 +162,16 @@ pub(crate) struct Name {
     /// Name
     #[arg(short, long)]
     pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Act {
+    /// Name
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Return once the server has accepted it
+    #[arg(long)]
+    pub(crate) no_wait: bool,
 }
 
 #[derive(Debug, Args)]
@@ -165,7 +214,7 @@ pub(crate) struct Delete {
     /// Do not ask
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Do not wait; deletion is immediate
+    /// Return once the server has accepted it
     #[arg(long)]
     pub(crate) no_wait: bool,
 }

@@ -1,15 +1,18 @@
 //! What environments, data and models have in common: versions, lists, tags, archive marks, files to check.
 
-use super::{Context, Session, change};
+use super::{Context, Session, change, registry, settle};
 use crate::{
     args::{
         FileArgs,
-        asset::{Create, List, Show, Update, Which},
+        asset::{Create, List, Share, Show, Update, Which},
     },
     failure::{Doing, Done, Failure},
     output::{Column, ago},
-    outside, spec_file,
+    outside,
+    post::Post,
+    spec_file,
     spec_file::{Base, SpecFile},
+    upload::segment,
 };
 use api::{ClientError, arm::assets::show};
 use domain::{
@@ -21,13 +24,14 @@ use serde_json::{Value, json};
 /// A kind of asset: its noun and its word in paths.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kind {
-    pub(super) noun: Noun,
+    pub(super) noun: &'static str,
     pub(super) path: &'static str,
 }
 
-pub(super) const ENVIRONMENTS: Kind = Kind { noun: Noun::Environment, path: "environments" };
-pub(super) const DATA: Kind = Kind { noun: Noun::Data, path: "data" };
-pub(super) const MODELS: Kind = Kind { noun: Noun::Model, path: "models" };
+pub(super) const ENVIRONMENTS: Kind = Kind { noun: "environment", path: "environments" };
+pub(super) const DATA: Kind = Kind { noun: "data", path: "data" };
+pub(super) const MODELS: Kind = Kind { noun: "model", path: "models" };
+pub(super) const COMPONENTS: Kind = Kind { noun: "component", path: "components" };
 
 const NAMES: &[Column] = &[
     Column::new("NAME", |item| text(item, "name")).whole(),
@@ -45,10 +49,10 @@ const VERSIONS: &[Column] = &[
 ];
 
 /// The spec in the file, if one was named, and where its paths start.
-pub(super) fn from_file(kind: Kind, args: &FileArgs) -> Done<Option<(Spec, Base)>> {
+pub(super) fn from_file(noun: Noun, args: &FileArgs) -> Done<Option<(Spec, Base)>> {
     match &args.file {
         Some(file) => {
-            let SpecFile { spec, base } = spec_file::read(kind.noun, file, &args.set)?;
+            let SpecFile { spec, base } = spec_file::read(noun, file, &args.set)?;
             Ok(Some((spec, base)))
         }
         None if !args.set.is_empty() => {
@@ -86,18 +90,20 @@ pub(super) fn named(kind: Kind, name: Option<&str>) -> Done<AssetName> {
 
 /// Puts a version: the one named, or the next. An environment that is the same as the latest stays that one.
 pub(super) async fn put(
-    session: &Session<'_>,
+    post: &Post<'_>,
     kind: Kind,
     name: &AssetName,
     version: Option<&str>,
     properties: &Value,
 ) -> Done<Value> {
     let body = json!({"properties": properties});
-    let at = |version: &str| session.path(&format!("{}/{name}/versions/{version}", kind.path));
+    let place = |version: &str| format!("{}/{name}/versions/{version}", kind.path);
     if let Some(version) = version {
         let version = Version::parse(version).map_err(|error| Failure::input(error.to_string()))?;
-        return Ok(session.client.put(&at(version.as_str()), &body).await?);
+        return post.put(&place(version.as_str()), &body).await;
     }
+    let Some(session) = post.session() else { return post.put(&place("1"), &body).await };
+    let at = |version: &str| session.path(&place(version));
     let container = session.find(&session.path(&format!("{}/{name}", kind.path))).await?;
     let known = |key: &str| container.as_ref().and_then(|c| api::arm::text(&c["properties"], key));
     if let Some(latest) = known("latestVersion").filter(|_| kind.path == ENVIRONMENTS.path) {
@@ -113,26 +119,28 @@ pub(super) async fn put(
 pub(super) async fn create(
     context: &Context,
     kind: Kind,
-    session: &Session<'_>,
+    post: &Post<'_>,
     name: &AssetName,
     version: Option<&str>,
     properties: &Value,
 ) -> Done {
-    let made = put(session, kind, name, version, properties)
-        .await
-        .doing(|| format!("cannot register {} `{name}`", kind.noun))?;
+    let made =
+        put(post, kind, name, version, properties).await.doing(|| format!("cannot register {} `{name}`", kind.noun))?;
+    if post.shown()? {
+        return Ok(());
+    }
     context.output.show(&show(kind.path, &made))
 }
 
 pub(super) async fn show_one(context: &Context, kind: Kind, args: &Show) -> Done {
-    no_registry(kind, args.registry.as_deref())?;
     let session = context.session().await?;
-    context.output.show(&show(kind.path, &find(&session, kind, &args.which).await?))
+    let home = home(&session, args.registry.as_deref());
+    context.output.show(&show(kind.path, &find_in(&session, &home, kind, &args.which).await?))
 }
 
 pub(super) async fn list(context: &Context, kind: Kind, args: &List) -> Done {
-    no_registry(kind, args.registry.as_deref())?;
     let session = context.session().await?;
+    let home = home(&session, args.registry.as_deref());
     let view = match (args.archived_only, args.include_archived) {
         (true, _) => "ArchivedOnly",
         (_, true) => "All",
@@ -142,7 +150,7 @@ pub(super) async fn list(context: &Context, kind: Kind, args: &List) -> Done {
         Some(name) => (format!("{}/{}/versions", kind.path, named(kind, Some(name))?), VERSIONS),
         None => (kind.path.to_owned(), NAMES),
     };
-    let path = session.path(&format!("{path}?listViewType={view}&$top={}", args.max_results.min(1_000)));
+    let path = format!("{home}/{path}?listViewType={view}&$top={}", args.max_results.min(1_000));
     let found = session.client.list(&path, args.max_results).await.doing(|| format!("cannot list {}", kind.path))?;
     context.output.list(found.iter().map(|item| show(kind.path, item)).collect(), columns)
 }
@@ -180,10 +188,44 @@ pub(super) async fn archive(context: &Context, kind: Kind, which: &Which, archiv
     Ok(())
 }
 
+/// Copies a version into a registry, for other workspaces to use.
+pub(super) async fn share(context: &Context, kind: Kind, args: &Share) -> Done {
+    let session = context.session().await?;
+    let which = Which { name: args.name.clone(), version: Some(args.version.clone()), label: None };
+    find(&session, kind, &which).await?;
+    let doing = || format!("cannot share {} `{}:{}`", kind.noun, args.name, args.version);
+    let workspace: Value = session.client.get(&session.scope.path()).await?;
+    let place = |key: &Value| key.as_str().unwrap_or("local").to_owned();
+    let (location, id) = (place(&workspace["location"]), place(&workspace["properties"]["workspaceId"]));
+    let source =
+        format!("azureml://locations/{location}/workspaces/{id}/{}/{}/versions/{}", kind.path, args.name, args.version);
+    let (name, version) = (
+        args.share_with_name.as_deref().unwrap_or(&args.name),
+        args.share_with_version.as_deref().unwrap_or(&args.version),
+    );
+    let body = json!({"properties": {
+        "referenceType": "Id", "destinationName": name, "destinationVersion": version, "sourceAssetId": source,
+    }});
+    let registry = registry::path(&session.scope, &args.registry_name);
+    settle::post(&session, &format!("{registry}/import"), &body, true).await.doing(doing)?;
+    let path = format!("{registry}/{}/{}/versions/{}", kind.path, segment(name), segment(version));
+    let shared: Value = session.client.get(&path).await.doing(doing)?;
+    context.output.show(&show(kind.path, &shared))
+}
+
 /// A version that must exist; the latest where none is named.
 pub(super) async fn find(session: &Session<'_>, kind: Kind, which: &Which) -> Done<Value> {
+    find_in(session, &session.scope.path(), kind, which).await
+}
+
+/// The path of the registry named, else of the workspace.
+fn home(session: &Session<'_>, registry: Option<&str>) -> String {
+    registry.map_or_else(|| session.scope.path(), |name| registry::path(&session.scope, name))
+}
+
+async fn find_in(session: &Session<'_>, home: &str, kind: Kind, which: &Which) -> Done<Value> {
     let name = named(kind, Some(&which.name))?;
-    let container = session.path(&format!("{}/{name}", kind.path));
+    let container = format!("{home}/{}/{name}", kind.path);
     let version = match (&which.version, which.label.as_deref()) {
         (Some(version), _) => {
             Version::parse(version).map(String::from).map_err(|error| Failure::input(error.to_string()))?
@@ -216,15 +258,6 @@ fn unknown(session: &Session<'_>, kind: Kind, which: &Which) -> Failure {
     Failure::input(format!("there is no {} `{shown}`", kind.noun))
         .because(format!("workspace `{}` has none of that name", session.scope.workspace))
         .hint(format!("run `peregrine {} list`", kind.noun))
-}
-
-fn no_registry(kind: Kind, registry: Option<&str>) -> Done {
-    match registry {
-        None => Ok(()),
-        Some(registry) => Err(Failure::input(format!("registry `{registry}` has no {} here", kind.path))
-            .because("only the curated environments of registry `azureml` are shipped")
-            .hint("leave `--registry` out to see the workspace's own")),
-    }
 }
 
 fn versions(count: usize) -> String {

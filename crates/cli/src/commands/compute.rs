@@ -1,17 +1,22 @@
 //! `peregrine compute …`.
 
-use super::{Context, Session, change, confirm};
+use super::{Context, Session, change, confirm, settle};
 use crate::{
     args::{
         ValidateArgs,
-        place::{ComputeCreate, ComputeList, ComputeVerb, Delete, Name, Update},
+        place::{Act, ComputeCreate, ComputeList, ComputeVerb, Delete, Name, Update},
     },
     failure::{Doing, Done, Failure},
     output::Column,
+    post::Post,
     spec_file,
     spec_file::SpecFile,
 };
-use api::arm::datastore::{camel, snake};
+use api::arm::{
+    PROVIDER,
+    datastore::snake,
+    place::{compute, show_compute},
+};
 use domain::{
     names::ComputeName,
     sizes,
@@ -19,17 +24,6 @@ use domain::{
 };
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
-
-const KINDS: &[(&str, &str)] = &[
-    ("local", "Local"),
-    ("amlcompute", "AmlCompute"),
-    ("computeinstance", "ComputeInstance"),
-    ("kubernetes", "Kubernetes"),
-    ("virtualmachine", "VirtualMachine"),
-    ("synapsespark", "SynapseSpark"),
-    ("slurm", "Slurm"),
-    ("pool", "Pool"),
-];
 
 const COLUMNS: &[Column] = &[
     Column::new("NAME", |item| text(item, "name")).whole(),
@@ -42,6 +36,11 @@ const NODES: &[Column] = &[
     Column::new("STATE", |item| text(item, "node_state")),
     Column::new("ADDRESS", |item| text(item, "private_ip_address")),
     Column::new("JOB", |item| text(item, "run_id")),
+];
+const USAGE: &[Column] = &[
+    Column::new("NAME", |item| text(item, "name")).whole(),
+    Column::new("IN USE", |item| text(item, "current_value")),
+    Column::new("LIMIT", |item| text(item, "limit")),
 ];
 const SIZES: &[Column] = &[
     Column::new("NAME", |item| text(item, "name")).whole(),
@@ -56,7 +55,12 @@ pub(super) async fn run(context: &Context, verb: ComputeVerb) -> Done<ExitCode> 
         ComputeVerb::Show(args) => show_one(context, &args).await?,
         ComputeVerb::List(args) => list(context, &args).await?,
         ComputeVerb::Update(args) => update(context, &args).await?,
-        ComputeVerb::Delete(args) => delete(context, &args).await?,
+        ComputeVerb::Delete(args) => delete(context, &args, "Delete").await?,
+        ComputeVerb::Detach(args) => delete(context, &args, "Detach").await?,
+        ComputeVerb::Start(args) => act(context, &args, "start").await?,
+        ComputeVerb::Stop(args) => act(context, &args, "stop").await?,
+        ComputeVerb::Restart(args) => act(context, &args, "restart").await?,
+        ComputeVerb::ListUsage => list_usage(context).await?,
         ComputeVerb::ListNodes(args) => list_nodes(context, &args).await?,
         ComputeVerb::ListSizes => list_sizes(context)?,
         ComputeVerb::Validate(args) => validate(context, &args)?,
@@ -71,32 +75,49 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
     };
     spec.name = args.common.name.clone().or(spec.name);
     spec.kind = args.kind.as_ref().map_or(spec.kind, |kind| kind.to_lowercase());
+    spec.settings.extend(settings(args));
     let name = named(spec.name.as_deref())?;
     let mistakes = check::compute(&spec);
     if !mistakes.is_empty() || spec.kind.is_empty() {
         return Err(spec_file::refuse("this is not a compute target", &mistakes)
             .hint("describe it in a file and name that with `-f`"));
     }
-    if spec.kind != "local" {
-        return Err(Failure::input(format!("cannot create compute target `{name}`"))
-            .because(format!(
-                "targets of type `{}` cannot run work yet; jobs run on this machine, target `local`",
-                spec.kind
-            ))
-            .hint("leave `compute` out of your job files, or run with `--set compute=local`"));
+    let post = Post::open(context, args.common.dry_run).await?;
+    let body = body(&spec, &post.location().await?);
+    let path = format!("{}/computes/{name}", post.scope.path());
+    let made = post.put_at(&path, &body, !args.no_wait).await;
+    let made = made.doing(|| format!("cannot create compute target `{name}`"))?;
+    if post.shown()? {
+        return Ok(());
     }
-    let session = context.session().await?;
-    let made: Value = session
-        .client
-        .put(&at(&session, &name), &body(&spec))
-        .await
-        .doing(|| format!("cannot create compute target `{name}`"))?;
-    context.output.show(&view(&made))
+    if spec.kind != "local" {
+        let kind = &spec.kind;
+        context.output.note(&format!(
+            "notice: targets of type `{kind}` are kept but cannot run work yet; jobs run on this machine, target `local`"
+        ));
+    }
+    context.output.show(&show_compute(&made))
+}
+
+/// What flags say, under the names a file has for it.
+fn settings(args: &ComputeCreate) -> impl Iterator<Item = (String, Value)> {
+    let text = |value: &Option<String>| value.as_ref().map(|value| json!(value));
+    let count = |value: Option<u32>| value.map(|value| json!(value));
+    let all = [
+        ("size", text(&args.size)),
+        ("min_instances", count(args.min_instances)),
+        ("max_instances", count(args.max_instances)),
+        ("idle_time_before_scale_down", count(args.idle_time_before_scale_down)),
+        ("tier", text(&args.tier)),
+        ("resource_id", text(&args.resource_id)),
+        ("namespace", text(&args.namespace)),
+    ];
+    all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)))
 }
 
 async fn show_one(context: &Context, args: &Name) -> Done {
     let session = context.session().await?;
-    context.output.show(&view(&fetch(&session, &named(Some(&args.name))?).await?))
+    context.output.show(&show_compute(&fetch(&session, &named(Some(&args.name))?).await?))
 }
 
 async fn list(context: &Context, args: &ComputeList) -> Done {
@@ -107,7 +128,7 @@ async fn list(context: &Context, args: &ComputeList) -> Done {
         .await
         .doing(|| "cannot list compute targets".to_owned())?;
     let wanted = |item: &Value| args.kind.as_ref().is_none_or(|kind| text(item, "type").eq_ignore_ascii_case(kind));
-    context.output.list(found.iter().map(view).filter(wanted).collect(), COLUMNS)
+    context.output.list(found.iter().map(show_compute).filter(wanted).collect(), COLUMNS)
 }
 
 async fn update(context: &Context, args: &Update) -> Done {
@@ -119,22 +140,45 @@ async fn update(context: &Context, args: &Update) -> Done {
     target["tags"] = open["tags"].take();
     target["properties"]["description"] = open["description"].take();
     let request = json!({"location": target["location"], "tags": target["tags"], "properties": target["properties"]});
-    let changed: Value = session
-        .client
-        .put(&at(&session, &name), &request)
-        .await
-        .doing(|| format!("cannot change compute target `{name}`"))?;
-    context.output.show(&view(&changed))
+    let changed = settle::put(&session, &at(&session, &name), &request, true).await;
+    let changed = changed.doing(|| format!("cannot change compute target `{name}`"))?;
+    context.output.show(&show_compute(&changed))
 }
 
-async fn delete(context: &Context, args: &Delete) -> Done {
+/// Removes the record; `action` says what becomes of the machines behind it.
+async fn delete(context: &Context, args: &Delete, action: &str) -> Done {
     let name = named(Some(&args.name))?;
     let session = context.session().await?;
     fetch(&session, &name).await?;
     confirm(context, &format!("removing compute target `{name}`"), args.yes)?;
-    session.client.delete(&at(&session, &name)).await.doing(|| format!("cannot remove compute target `{name}`"))?;
+    let path = format!("{}?underlyingResourceAction={action}", at(&session, &name));
+    let gone = settle::delete(&session, &path, !args.no_wait).await;
+    gone.doing(|| format!("cannot remove compute target `{name}`"))?;
     context.output.note(&format!("removed compute target `{name}`"));
     Ok(())
+}
+
+/// Starts, stops or restarts the machines of a target.
+async fn act(context: &Context, args: &Act, verb: &str) -> Done {
+    let name = named(Some(&args.name))?;
+    let session = context.session().await?;
+    fetch(&session, &name).await?;
+    let path = format!("{}/{verb}", at(&session, &name));
+    let done = settle::post(&session, &path, &json!({}), !args.no_wait).await;
+    done.doing(|| format!("cannot {verb} compute target `{name}`"))?;
+    context.output.note(&format!("asked compute target `{name}` to {verb}"));
+    Ok(())
+}
+
+async fn list_usage(context: &Context) -> Done {
+    let session = context.session().await?;
+    let workspace: Value = session.client.get(&session.scope.path()).await?;
+    let location = workspace["location"].as_str().unwrap_or("local");
+    let path =
+        format!("/subscriptions/{}/providers/{PROVIDER}/locations/{location}/usages", session.scope.subscription);
+    let found = session.client.list(&path, usize::MAX).await.doing(|| "cannot list usage".to_owned())?;
+    let view = |item: &Value| json!({"name": item["name"]["value"], "current_value": item["currentValue"], "limit": item["limit"], "unit": item["unit"]});
+    context.output.list(found.iter().map(view).collect(), USAGE)
 }
 
 async fn list_nodes(context: &Context, args: &Name) -> Done {
@@ -168,37 +212,12 @@ fn read(file: &std::path::Path, sets: &[String]) -> Done<Compute> {
     }
 }
 
-fn body(spec: &Compute) -> Value {
-    let wire = KINDS.iter().find(|(ours, _)| *ours == spec.kind).map_or(spec.kind.as_str(), |(_, wire)| wire);
-    let mut settings: Map<String, Value> =
-        spec.settings.iter().map(|(key, value)| (camel(key), value.clone())).collect();
-    let location = settings.shift_remove("location");
-    json!({"location": location, "tags": spec.tags, "properties": {
-        "computeType": wire, "description": spec.description, "properties": settings,
-    }})
-}
-
-/// A target in the words of its YAML file, plus what the server knows about it.
-fn view(resource: &Value) -> Value {
-    let properties = &resource["properties"];
-    let wire = text(properties, "computeType");
-    let kind =
-        KINDS.iter().find(|(_, known)| known.eq_ignore_ascii_case(&wire)).map_or(wire.as_str(), |(ours, _)| ours);
-    let mut out = Map::new();
-    out.insert("name".to_owned(), resource["name"].clone());
-    out.insert("type".to_owned(), json!(kind));
-    for (wire, ours) in [("provisioningState", "provisioning_state"), ("description", "description")] {
-        out.insert(ours.to_owned(), properties[wire].clone());
+fn body(spec: &Compute, location: &str) -> Value {
+    let mut tree = serde_json::to_value(spec).expect("a spec is plain data");
+    if let Some(map) = tree.as_object_mut().filter(|_| spec.tags.is_empty()) {
+        map.shift_remove("tags");
     }
-    out.extend(snaked(&properties["properties"]));
-    out.insert(
-        "tags".to_owned(),
-        resource.get("tags").filter(|tags| tags.is_object()).cloned().unwrap_or_else(|| json!({})),
-    );
-    out.insert("location".to_owned(), resource["location"].clone());
-    out.insert("id".to_owned(), resource["id"].clone());
-    out.retain(|_, value| !value.is_null());
-    Value::Object(out)
+    compute(&tree, location)
 }
 
 fn snaked(value: &Value) -> Map<String, Value> {
@@ -237,9 +256,9 @@ mod tests {
         let mut spec = Compute { kind: "local".into(), ..Compute::default() };
         spec.settings.insert("isolation".into(), json!("required"));
         spec.settings.insert("instance_types".into(), json!({"gpu": {"resources": {}}}));
-        let mut resource = body(&spec);
+        let mut resource = body(&spec, "here");
         resource["name"] = json!("local");
-        let shown = view(&resource);
+        let shown = show_compute(&resource);
         assert_eq!((&shown["type"], &shown["isolation"]), (&json!("local"), &json!("required")));
         assert_eq!(shown["instance_types"], json!({"gpu": {"resources": {}}}));
     }

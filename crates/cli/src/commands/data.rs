@@ -11,12 +11,13 @@ use crate::{
         asset::{DataCreate, DataVerb},
     },
     failure::{Doing, Done},
+    post::Post,
     spec_file,
     spec_file::{Base, SpecFile},
-    upload::upload_data,
 };
 use api::arm::{assets::data_body, reference::is_remote};
 use domain::spec::{Data, DataType, check, check::Spec, shape::Noun};
+use serde_json::Value;
 use std::process::ExitCode;
 
 pub(super) async fn run(context: &Context, verb: DataVerb) -> Done<ExitCode> {
@@ -27,13 +28,14 @@ pub(super) async fn run(context: &Context, verb: DataVerb) -> Done<ExitCode> {
         DataVerb::Update(args) => asset::update(context, DATA, &args, &[("description", "description")]).await?,
         DataVerb::Archive(which) => asset::archive(context, DATA, &which, true).await?,
         DataVerb::Restore(which) => asset::archive(context, DATA, &which, false).await?,
+        DataVerb::Share(args) => asset::share(context, DATA, &args).await?,
         DataVerb::Validate(args) => validate(context, &args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 async fn create(context: &Context, args: &DataCreate) -> Done {
-    let (mut spec, mut base) = match asset::from_file(DATA, &args.common.file)? {
+    let (mut spec, mut base) = match asset::from_file(Noun::Data, &args.common.file)? {
         Some((Spec::Data(spec), base)) => (spec, base),
         _ => (Data::default(), Base::here()),
     };
@@ -54,14 +56,29 @@ async fn create(context: &Context, args: &DataCreate) -> Done {
         return Err(spec_file::refuse("this is not a data asset", &mistakes).hint("name the data with `--path`"));
     };
     check_files(&spec, &base)?;
-    let session = context.session().await?;
+    let post = Post::open(context, args.common.dry_run).await?;
+    let referred = match spec.kind == DataType::MlTable && !is_remote(&path) {
+        true => referred(&base.path(&path).join("MLTable"))?,
+        false => None,
+    };
     let uri = match is_remote(&path) {
         true => path,
-        false => upload_data(&session.uploader(), &base.path(&path), spec.datastore.as_deref())
-            .await
-            .doing(|| format!("cannot register data `{name}`"))?,
+        false => {
+            let sent = post.data(&base.path(&path), spec.datastore.as_deref()).await;
+            sent.doing(|| format!("cannot register data `{name}`"))?.trim_end_matches('/').to_owned()
+        }
     };
-    asset::create(context, DATA, &session, &name, spec.version.as_deref(), &data_body(&spec, &uri)).await
+    asset::create(context, DATA, &post, &name, spec.version.as_deref(), &data_body(&spec, &uri, referred)).await
+}
+
+/// What the paths of a table point at.
+fn referred(file: &std::path::Path) -> Done<Option<Value>> {
+    let text = spec_file::read_text(file)?;
+    let Ok(root) = domain::spec::yaml::parse(&file.display().to_string(), &text) else { return Ok(None) };
+    let root = root.to_json();
+    let paths = root["paths"].as_array().into_iter().flatten();
+    let all: Vec<Value> = paths.filter_map(|one| one.as_object()?.values().next().cloned()).collect();
+    Ok((!all.is_empty()).then_some(Value::Array(all)))
 }
 
 fn validate(context: &Context, args: &ValidateArgs) -> Done {

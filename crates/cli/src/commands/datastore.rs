@@ -8,6 +8,7 @@ use crate::{
     },
     failure::{Doing, Done, Failure},
     output::Column,
+    post::Post,
     spec_file,
     spec_file::{Base, SpecFile},
 };
@@ -47,13 +48,13 @@ async fn create(context: &Context, args: &Create) -> Done {
     let mut spec = read(file, &args.file.set)?;
     spec.name = args.name.clone().or(spec.name);
     let name = named(spec.name.as_deref())?;
-    let session = context.session().await?;
+    let post = Post::open(context, args.dry_run).await?;
     let request = json!({"properties": body(&spec)});
-    let made: Value = session
-        .client
-        .put(&at(&session, &name), &request)
-        .await
-        .doing(|| format!("cannot create datastore `{name}`"))?;
+    let made = post.put(&format!("datastores/{name}"), &request).await;
+    let made = made.doing(|| format!("cannot create datastore `{name}`"))?;
+    if post.shown()? {
+        return Ok(());
+    }
     context.output.show(&show(&made))
 }
 

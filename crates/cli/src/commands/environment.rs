@@ -1,7 +1,7 @@
 //! `peregrine environment …`, and environments defined inside jobs.
 
 use super::{
-    Context, Session,
+    Context,
     asset::{self, ENVIRONMENTS},
 };
 use crate::{
@@ -11,9 +11,9 @@ use crate::{
     },
     failure::{Doing, Done, Failure},
     output::Column,
+    post::Post,
     spec_file,
     spec_file::{Base, SpecFile},
-    upload::upload_data,
 };
 use api::{
     arm::{assets::environment_body, reference::is_remote},
@@ -42,17 +42,29 @@ pub(super) async fn run(context: &Context, verb: EnvironmentVerb) -> Done<ExitCo
         }
         EnvironmentVerb::Archive(which) => asset::archive(context, ENVIRONMENTS, &which, true).await?,
         EnvironmentVerb::Restore(which) => asset::archive(context, ENVIRONMENTS, &which, false).await?,
+        EnvironmentVerb::Share(args) => asset::share(context, ENVIRONMENTS, &args).await?,
         EnvironmentVerb::Validate(args) => validate(context, &args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Registers an environment under the hash of its definition; answers its id.
-pub(super) async fn put_anonymous(session: &Session<'_>, spec: &Environment, base: &Base) -> Done<String> {
-    let body = body(session, spec, base, true).await?;
-    let hash = sha256(body.to_string().as_bytes());
-    let path = session.path(&format!("environments/{ANONYMOUS}/versions/{hash}"));
-    let made: Value = session.client.put(&path, &json!({"properties": body})).await?;
+/// Registers an environment defined inside another file: under the hash of its definition, or with `named` under
+/// its own name where it has one.
+pub(crate) async fn register(post: &Post<'_>, spec: &Environment, base: &Base, named: bool) -> Done<String> {
+    let name = spec.name.as_ref().filter(|_| named);
+    let mut spec = spec.clone();
+    if name.is_none() {
+        (spec.description, spec.tags) = (None, Default::default());
+    }
+    let body = body(post, &spec, base, name.is_none()).await?;
+    let (name, version) = match name {
+        Some(name) => match &spec.version {
+            Some(version) => (name.clone(), version.clone()),
+            None => (name.clone(), post.next_version("environments", name).await?),
+        },
+        None => (ANONYMOUS.to_owned(), sha256(body.to_string().as_bytes())),
+    };
+    let made = post.put(&format!("environments/{name}/versions/{version}"), &json!({"properties": body})).await?;
     Ok(made["id"].as_str().unwrap_or_default().to_owned())
 }
 
@@ -74,7 +86,7 @@ pub(super) fn check_files(spec: &Environment, base: &Base, prefix: &str) -> Done
 }
 
 async fn create(context: &Context, args: &EnvironmentCreate) -> Done {
-    let (mut spec, base) = match asset::from_file(ENVIRONMENTS, &args.common.file)? {
+    let (mut spec, base) = match asset::from_file(Noun::Environment, &args.common.file)? {
         Some((Spec::Environment(spec), base)) => (spec, base),
         _ => (Environment::default(), Base::here()),
     };
@@ -102,9 +114,9 @@ async fn create(context: &Context, args: &EnvironmentCreate) -> Done {
             .hint("name an image, a conda file or a build context"));
     }
     check_files(&spec, &base, "")?;
-    let session = context.session().await?;
-    let body = body(&session, &spec, &base, false).await?;
-    asset::create(context, ENVIRONMENTS, &session, &name, spec.version.as_deref(), &body).await
+    let post = Post::open(context, args.common.dry_run).await?;
+    let body = body(&post, &spec, &base, false).await?;
+    asset::create(context, ENVIRONMENTS, &post, &name, spec.version.as_deref(), &body).await
 }
 
 fn validate(context: &Context, args: &ValidateArgs) -> Done {
@@ -117,18 +129,16 @@ fn validate(context: &Context, args: &ValidateArgs) -> Done {
 }
 
 /// The body to send: the conda file as text, the build context uploaded.
-async fn body(session: &Session<'_>, spec: &Environment, base: &Base, anonymous: bool) -> Done<Value> {
+async fn body(post: &Post<'_>, spec: &Environment, base: &Base, anonymous: bool) -> Done<Value> {
     let conda = match &spec.conda_file {
         Some(Value::String(path)) => Some(conda_text(&base.existing("conda_file", path)?)?),
         Some(mapping) => Some(to_yaml(mapping)),
         None => None,
     };
     let context = match build_path(spec) {
-        Some(path) => Some(
-            upload_data(&session.uploader(), &base.path(path), None)
-                .await
-                .doing(|| "cannot send the build context".to_owned())?,
-        ),
+        Some(path) => {
+            Some(post.data(&base.path(path), None).await.doing(|| "cannot send the build context".to_owned())?)
+        }
         None => None,
     };
     Ok(environment_body(spec, conda.as_deref(), context.as_deref(), anonymous))

@@ -10,6 +10,7 @@ mod why;
 pub(super) use create::submit_and_follow;
 pub(super) use download::counted;
 pub(super) use resolve::check_kind;
+pub(crate) use resolve::resolve as resolve_command;
 
 use super::{Context, Session, change};
 use crate::{

@@ -11,9 +11,10 @@ use crate::{
         asset::{ModelCreate, ModelDownload, ModelVerb},
     },
     failure::{Doing, Done, Failure},
+    post::Post,
     spec_file,
     spec_file::{Base, SpecFile},
-    upload::{Store, download as download_blobs, upload_data},
+    upload::{Store, download as download_blobs},
 };
 use api::arm::{
     assets::model_body,
@@ -33,6 +34,7 @@ pub(super) async fn run(context: &Context, verb: ModelVerb) -> Done<ExitCode> {
         }
         ModelVerb::Archive(which) => asset::archive(context, MODELS, &which, true).await?,
         ModelVerb::Restore(which) => asset::archive(context, MODELS, &which, false).await?,
+        ModelVerb::Share(args) => asset::share(context, MODELS, &args).await?,
         ModelVerb::Validate(args) => validate(context, &args)?,
         ModelVerb::Download(args) => download(context, &args).await?,
     }
@@ -40,7 +42,7 @@ pub(super) async fn run(context: &Context, verb: ModelVerb) -> Done<ExitCode> {
 }
 
 async fn create(context: &Context, args: &ModelCreate) -> Done {
-    let (mut spec, mut base) = match asset::from_file(MODELS, &args.common.file)? {
+    let (mut spec, mut base) = match asset::from_file(Noun::Model, &args.common.file)? {
         Some((Spec::Model(spec), base)) => (spec, base),
         _ => (Model::default(), Base::here()),
     };
@@ -57,14 +59,16 @@ async fn create(context: &Context, args: &ModelCreate) -> Done {
         return Err(spec_file::refuse("this is not a model", &mistakes).hint("name its files with `--path`"));
     };
     check_files(&spec, &base)?;
-    let session = context.session().await?;
+    let post = Post::open(context, args.common.dry_run).await?;
     let uri = match is_remote(&path) {
         true => path,
-        false => upload_data(&session.uploader(), &base.path(&path), spec.datastore.as_deref())
-            .await
-            .doing(|| format!("cannot register model `{name}`"))?,
+        false => {
+            let sent = post.data(&base.path(&path), spec.datastore.as_deref()).await;
+            let short = sent.doing(|| format!("cannot register model `{name}`"))?;
+            post.scope.long_address(short.trim_end_matches('/'))
+        }
     };
-    asset::create(context, MODELS, &session, &name, spec.version.as_deref(), &model_body(&spec, &uri)).await
+    asset::create(context, MODELS, &post, &name, spec.version.as_deref(), &model_body(&spec, &uri, false)).await
 }
 
 fn validate(context: &Context, args: &ValidateArgs) -> Done {

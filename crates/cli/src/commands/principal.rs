@@ -6,6 +6,7 @@ use crate::{
     failure::{Done, Failure},
     output::Column,
 };
+use api::arm::datastore::snake;
 use domain::Role;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -13,11 +14,11 @@ use std::process::ExitCode;
 const PRINCIPALS: &str = "/admin/v1/principals";
 
 const COLUMNS: &[Column] = &[
-    Column::new("CLIENT ID", |item| text(item, "clientId")).whole(),
+    Column::new("CLIENT ID", |item| text(item, "client_id")).whole(),
     Column::new("NAME", |item| text(item, "name")),
     Column::new("ROLES", roles),
     Column::new("STATE", |item| text(item, "state")),
-    Column::new("EXPIRES", |item| text(item, "expiresAt")),
+    Column::new("EXPIRES", |item| text(item, "expires_at")),
 ];
 
 pub(super) async fn run(context: &Context, verb: PrincipalVerb) -> Done<ExitCode> {
@@ -26,18 +27,18 @@ pub(super) async fn run(context: &Context, verb: PrincipalVerb) -> Done<ExitCode
         PrincipalVerb::Create(args) => {
             let made = create(&session, &args).await?;
             context.output.note("keep the secret: it is not shown again");
-            context.output.show(&made)?;
+            context.output.show(&shown(&made))?;
         }
         PrincipalVerb::List => {
             let found: Value = session.client.get(PRINCIPALS).await?;
-            let items = found["value"].as_array().cloned().unwrap_or_default();
+            let items = found["value"].as_array().into_iter().flatten().map(shown).collect();
             context.output.list(items, COLUMNS)?;
         }
         PrincipalVerb::Grant(args) => {
             let role = role(&args.role)?;
             let path = session.path(&format!("roles/{}", args.id));
             let granted: Value = session.client.put(&path, &json!({"role": role})).await?;
-            context.output.show(&granted)?;
+            context.output.show(&shown(&granted))?;
         }
         PrincipalVerb::Ungrant(args) => {
             let path = session.path(&format!("roles/{}", args.id));
@@ -64,6 +65,11 @@ pub(super) async fn create(session: &Session<'_>, args: &Login) -> Done<Value> {
         body["workspace"] = json!(session.scope.workspace);
     }
     Ok(session.client.post(PRINCIPALS, &body).await?)
+}
+
+/// A principal in the words of our files.
+fn shown(principal: &Value) -> Value {
+    principal.as_object().into_iter().flatten().map(|(key, value)| (snake(key), value.clone())).collect()
 }
 
 fn role(word: &str) -> Done<Role> {

@@ -1,6 +1,6 @@
 //! `peregrine workspace …`.
 
-use super::{Context, Session, change, confirm};
+use super::{Context, Session, change, confirm, settle};
 use crate::{
     args::{
         ValidateArgs,
@@ -8,15 +8,16 @@ use crate::{
     },
     failure::{Doing, Done, Failure},
     output::Column,
+    post::Post,
     spec_file,
     spec_file::SpecFile,
 };
-use api::arm::{PROVIDER, assets::creation_context, datastore::camel};
+use api::arm::{PROVIDER, assets::creation_context};
 use domain::{
     names::WorkspaceName,
     spec::{Workspace, check::Spec, shape::Noun},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const COLUMNS: &[Column] = &[
@@ -48,12 +49,13 @@ async fn create(context: &Context, args: &WorkspaceCreate) -> Done {
     spec.description = args.description.clone().or(spec.description);
     spec.location = args.location.clone().or(spec.location);
     let name = named(spec.name.as_deref())?;
-    let session = context.session().await?;
-    let made: Value = session
-        .client
-        .put(&at(&session, &name), &body(&spec))
-        .await
-        .doing(|| format!("cannot create workspace `{name}`"))?;
+    let post = Post::open(context, args.common.dry_run).await?;
+    let path = api::arm::Scope { workspace: name.to_string(), ..post.scope.clone() }.path();
+    let made = post.put_at(&path, &body(&spec), true).await;
+    let made = made.doing(|| format!("cannot create workspace `{name}`"))?;
+    if post.shown()? {
+        return Ok(());
+    }
     context.output.show(&view(&made))
 }
 
@@ -95,7 +97,8 @@ async fn delete(context: &Context, args: &Delete) -> Done {
     let session = context.session().await?;
     fetch(&session, &name).await?;
     confirm(context, &format!("deleting workspace `{name}` with its jobs and assets"), args.yes)?;
-    session.client.delete(&at(&session, &name)).await.doing(|| format!("cannot delete workspace `{name}`"))?;
+    let gone = settle::delete(&session, &at(&session, &name), !args.no_wait).await;
+    gone.doing(|| format!("cannot delete workspace `{name}`"))?;
     context.output.note(&format!("deleted workspace `{name}`"));
     Ok(())
 }
@@ -114,12 +117,11 @@ fn read(file: &std::path::Path, sets: &[String]) -> Done<Workspace> {
 }
 
 fn body(spec: &Workspace) -> Value {
-    let mut properties: Map<String, Value> =
-        spec.settings.iter().map(|(key, value)| (camel(key), value.clone())).collect();
-    properties.shift_remove("resourceGroup");
-    properties.insert("friendlyName".to_owned(), json!(spec.display_name));
-    properties.insert("description".to_owned(), json!(spec.description));
-    json!({"location": spec.location, "tags": spec.tags, "properties": properties})
+    let mut tree = serde_json::to_value(spec).expect("a spec is plain data");
+    if let Some(map) = tree.as_object_mut() {
+        map.shift_remove("resource_group");
+    }
+    api::arm::place::workspace(&tree)
 }
 
 fn view(resource: &Value) -> Value {

@@ -180,6 +180,7 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
     let max_retries = found.parse("local.max_retries", bad, "a whole number", str::parse);
     let grace_seconds = found.parse("local.grace_seconds", bad, "a whole number", str::parse);
     let cache_bytes = found.parse("local.cache_size", bad, "such as `20Gi`", |t| parse_bytes(t).ok_or(amount));
+    let storage_quota = found.parse("storage.quota", bad, "such as `500Gi`", |t| parse_bytes(t).ok_or(amount));
     let (tls_cert, tls_key) = (found.path("server.tls_cert"), found.path("server.tls_key"));
     addresses(&found, listen, http, tls_cert.is_some(), tls_key.is_some(), bad);
     let listen_chosen = found.0.get("server.listen").is_some_and(|(_, source)| *source != Source::Default);
@@ -204,6 +205,7 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
         max_retries: max_retries?,
         grace_seconds: grace_seconds?,
         cache_bytes: cache_bytes?,
+        storage_quota: storage_quota?,
         instance_types,
         sources: found.0,
     })

@@ -76,6 +76,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "10",
         "seconds between asking a process to end and killing it",
     ),
+    setting(
+        "storage.quota",
+        "PEREGRINE_STORAGE_QUOTA",
+        "0",
+        "the most the stores of one workspace may hold, such as `500Gi`; 0 is no limit",
+    ),
     setting("local.cache_size", "PEREGRINE_LOCAL_CACHE_SIZE", "20Gi", "the most the cache of remote data may hold"),
 ];
 

@@ -30,6 +30,14 @@ pub(crate) async fn upload_data(up: &Uploader<'_>, path: &Path, datastore: Optio
     Ok(format!("azureml://datastores/{}/paths/LocalUpload/{hash}/{tail}", store.name))
 }
 
+/// The address that a file or folder would have in a datastore. Nothing is sent.
+pub(crate) fn data_address(path: &Path, datastore: &str) -> Done<String> {
+    let (Snapshot { items, .. }, _, tail) = list(path)?;
+    let hash =
+        content_hash(&items).map_err(|error| Failure::file(format!("cannot read `{}`", path.display()), &error))?;
+    Ok(format!("azureml://datastores/{datastore}/paths/LocalUpload/{hash}/{tail}"))
+}
+
 /// The files, the prefix below the hash, and the rest of the address.
 fn list(path: &Path) -> Done<(Snapshot, String, String)> {
     let unreadable = |error| Failure::file(format!("cannot read `{}`", path.display()), &error);

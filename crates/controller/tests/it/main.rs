@@ -4,3 +4,4 @@
 
 mod front;
 mod sim;
+mod upkeep;

@@ -278,7 +278,7 @@ impl Sim {
 
     async fn jobs(&self) -> Vec<JobRow> {
         let filter = JobFilter { workspace: "w".into(), limit: 10_000, ..JobFilter::default() };
-        self.cx.store.read(move |tx| tx.jobs(&filter)).await.unwrap()
+        self.cx.store.read(move |tx| tx.jobs(&filter)).await.unwrap().rows
     }
 }
 

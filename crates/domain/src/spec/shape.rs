@@ -6,6 +6,7 @@
 
 mod assets;
 mod automl;
+mod batch;
 mod compare;
 mod component;
 mod deployment;
@@ -56,6 +57,8 @@ pub(crate) struct Object {
     pub(crate) variants: &'static [Variant],
     /// The variant meant when there is no `type`; none when that depends on something else.
     pub(crate) otherwise: Option<&'static str>,
+    /// Keys that tell the variant when there is no `type`.
+    pub(crate) marks: &'static [(&'static str, &'static str)],
     pub(crate) unknown: Unknown,
 }
 
@@ -63,14 +66,15 @@ pub(crate) struct Object {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unknown {
     Refused,
-    /// Kept, unless they look like a slip in a known one.
-    KeptIfNew,
+    /// Kept where the map has one of these keys, or always if none is listed, and unless they look like a slip in a
+    /// known one.
+    KeptBeside(&'static [&'static str]),
     Kept,
 }
 
 /// What most maps are: without variants, and with nothing but the keys of the table.
 const PLAIN: Object =
-    Object { name: "", doc: "", keys: &[], variants: &[], otherwise: None, unknown: Unknown::Refused };
+    Object { name: "", doc: "", keys: &[], variants: &[], otherwise: None, marks: &[], unknown: Unknown::Refused };
 
 pub(crate) struct Variant {
     /// The value of `type`; empty for the variant of maps that have none.
@@ -164,7 +168,7 @@ impl Noun {
             Noun::OnlineEndpoint => &endpoint::ONLINE_ENDPOINT,
             Noun::OnlineDeployment => &deployment::ONLINE_DEPLOYMENT,
             Noun::BatchEndpoint => &endpoint::BATCH_ENDPOINT,
-            Noun::BatchDeployment => &deployment::BATCH_DEPLOYMENT,
+            Noun::BatchDeployment => &batch::BATCH_DEPLOYMENT,
             Noun::Schedule => &schedule::SCHEDULE,
             Noun::Registry => &workspace::REGISTRY,
         }

@@ -2,7 +2,7 @@
 //! lists with reasons a user would agree with.
 
 use domain::spec::{
-    Mistake,
+    Mistake, cannot_run,
     check::{self, Spec},
     shape::Noun,
 };
@@ -136,6 +136,24 @@ fn difference(path: &str, accepted: bool, result: &Result<Spec, Vec<Mistake>>) -
         }
         _ => None,
     }
+}
+
+#[test]
+fn valid_jobs_that_are_no_commands_say_that_they_cannot_run() {
+    let Some(corpus) = corpus() else { return };
+    let mut seen = BTreeMap::<String, usize>::new();
+    for row in rows(&corpus, "INDEX.csv") {
+        let (path, kind) = (&row[0], &row[1]);
+        if noun_of(kind) != Some(Noun::Job) {
+            continue;
+        }
+        let Ok(spec) = check::read(Noun::Job, path, &text(&corpus, path), &[]) else { continue };
+        let message = cannot_run(&spec).map(|mistake| mistake.message);
+        assert_eq!(message.is_none(), kind.starts_with("commandJob"), "{path}: {message:?}");
+        *seen.entry(message.unwrap_or_default()).or_default() += 1;
+    }
+    eprintln!("{seen:#?}");
+    assert_eq!(seen.len(), 5, "a command and four kinds that cannot run: {seen:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use ring::hmac;
 use serde::{Deserialize, Serialize};
 use std::{
     fs, io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::RwLock,
 };
@@ -24,6 +25,8 @@ pub(crate) struct Claims {
     /// The same again, under the names that clients show.
     pub(crate) oid: String,
     pub(crate) appid: String,
+    /// The tenant, which clients add to links.
+    pub(crate) tid: String,
     pub(crate) iat: i64,
     pub(crate) nbf: i64,
     pub(crate) exp: i64,
@@ -50,7 +53,7 @@ impl Keys {
     /// Reads the keys under `folder`, making the first.
     pub(crate) fn load_or_make(folder: &Path, keyring: &Keyring, now: Timestamp) -> io::Result<Keys> {
         let keys = Keys { folder: folder.to_owned(), keys: RwLock::default() };
-        fs::create_dir_all(folder)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         keys.read()?;
         if keys.keys.read().expect("nothing panics while it holds the keys").is_empty() {
             keys.rotate(keyring, now)?;
@@ -133,7 +136,17 @@ mod tests {
 
     fn claims(exp: i64) -> Claims {
         let text = |text: &str| text.to_owned();
-        Claims { aud: text("a"), iss: text("i"), sub: text("s"), oid: text("s"), appid: text("s"), iat: 0, nbf: 0, exp }
+        Claims {
+            aud: text("a"),
+            iss: text("i"),
+            sub: text("s"),
+            oid: text("s"),
+            appid: text("s"),
+            tid: text("t"),
+            iat: 0,
+            nbf: 0,
+            exp,
+        }
     }
 
     #[test]

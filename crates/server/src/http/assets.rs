@@ -1,102 +1,90 @@
-//! Assets of every kind, by name and version. A version's content never changes.
+//! Assets of every kind, by name and version, of a workspace or of a registry.
+//!
+//! Invariants: a version's content never changes; of two writers of one version the first wins.
 
-use super::{Asked, At, Body, archived, views, workspaces};
+mod check;
+mod names;
+mod outputs;
+mod shipped;
+mod upload;
+
+pub(crate) use names::{container, list, put_container};
+pub(crate) use outputs::register_outputs;
+pub(crate) use upload::{read_link, start as start_upload, upload_link};
+
+use super::{
+    Asked, At, Body, archived,
+    change::{self, Conditions, Shown},
+    paging::{self, Paging},
+    views,
+};
 use crate::{
     app::{App, scope},
-    auth::{Caller, sign_link},
+    auth::Caller,
     problem::Problem,
 };
-use api::arm::{self, Scope};
+use api::arm;
 use axum::{
     Extension, Json,
     extract::{Path, Query, State},
-    http::StatusCode,
-};
-use domain::{
-    Job, Timestamp, curated,
-    names::{AssetName, Version},
+    http::{StatusCode, Uri},
 };
 use serde_json::{Value, json};
-use store::{AssetKey, AssetRow, Error, Tx};
+use store::{AssetKey, AssetRow, Error, RecordKey, Tx, VersionFilter};
 
 const KINDS: [&str; 5] = ["codes", "data", "models", "environments", "components"];
-/// How long an upload may take.
-const UPLOAD_LIFE_MS: i64 = 6 * 3_600_000;
-/// What may change in a version.
-const CHANGEABLE: [&str; 6] = ["tags", "description", "properties", "isArchived", "stage", "isAnonymous"];
 
-pub(crate) async fn list(
-    State(app): State<App>,
-    Path(at): Path<At>,
-    Query(asked): Asked,
-) -> Result<Json<Value>, Problem> {
-    let (workspace, kind) = (app.workspace(&at.workspace).await?, known(&at)?);
-    if asked.get("registry").is_some_and(|name| name == "azureml") && kind == "environments" {
-        return Ok(Json(views::page(
-            curated::list().iter().map(|c| curated_view(&scope(&workspace), c)).collect(),
-            None,
-        )));
-    }
-    let (name, hidden) = (workspace.name.clone(), archived(&asked));
-    let rows = app
-        .store
-        .read(move |tx| {
-            let heads = tx.asset_heads(&name, &kind, hidden)?;
-            heads
-                .into_iter()
-                .map(|row| Ok((tx.next_version(&name, &kind, &row.key.name)?, row)))
-                .collect::<Result<Vec<_>, Error>>()
-        })
-        .await?;
-    let scope = scope(&workspace);
-    Ok(Json(views::page(rows.iter().map(|(next, row)| views::container(&scope, row, *next)).collect(), None)))
-}
-
-pub(crate) async fn container(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
-    let (workspace, kind) = (app.workspace(&at.workspace).await?, known(&at)?);
-    let (key, name) = (workspace.name.clone(), at.name.clone());
-    let found = app
-        .store
-        .read(move |tx| {
-            let latest = tx.latest_asset(&key, &kind, &name)?;
-            latest.map(|row| Ok((tx.next_version(&key, &kind, &name)?, row))).transpose()
-        })
-        .await?;
-    let (next, row) = found.ok_or_else(|| Problem::not_found(noun(&at.kind), &at.name))?;
-    Ok(Json(views::container(&scope(&workspace), &row, next)))
-}
-
+/// Versions of a name, newest first unless asked otherwise; for code, the one with a certain content.
 pub(crate) async fn versions(
     State(app): State<App>,
     Path(at): Path<At>,
     Query(asked): Asked,
+    uri: Uri,
 ) -> Result<Json<Value>, Problem> {
-    let (workspace, kind) = (app.workspace(&at.workspace).await?, known(&at)?);
-    let (key, name, hidden) = (workspace.name.clone(), at.name.clone(), archived(&asked));
-    let hash = asked.get("hash").cloned();
-    let top = asked.get("$top").and_then(|text| text.parse().ok()).unwrap_or(usize::MAX);
-    let rows = app
+    let (owner, kind, paging) = (app.owner(&at.owner()).await?, known(&at)?, Paging::of(&asked)?);
+    let scope = scope(&owner);
+    let (key, name, hidden, start) = (owner.name.clone(), at.name.clone(), archived(&asked), paging.row()?);
+    if let Some(hash) = asked.get("hash").cloned() {
+        let found = app.store.read(move |tx| tx.asset_by_hash(&key, &kind, &hash)).await?;
+        return Ok(Json(views::page(found.iter().map(|row| views::asset(&scope, row)).collect(), None)));
+    }
+    let oldest_first = asked.get("$orderBy").is_some_and(|order| order.to_lowercase().ends_with(" asc"));
+    let (wanted, shipped) = (asked.clone(), shipped::find(&at.kind, &at.name));
+    let page = app
         .store
-        .read(move |tx| match hash {
-            Some(hash) => Ok(tx.asset_by_hash(&key, &kind, &hash)?.into_iter().collect()),
-            None => tx.versions(&key, &kind, &name, hidden),
+        .read(move |tx| {
+            let read = |after: &str, limit| {
+                let after = after.parse().ok().or(start);
+                let filter = VersionFilter { archived: hidden, oldest_first, after, limit };
+                tx.versions_page(&key, &kind, &name, &filter)
+            };
+            paging.fill(read, |row| fits(&wanted, row), |row| row.seq.to_string())
         })
         .await?;
-    let scope = scope(&workspace);
-    Ok(Json(views::page(rows.iter().take(top).map(|row| views::asset(&scope, row)).collect(), None)))
+    match shipped.filter(|_| page.items.is_empty()) {
+        Some(shipped) => Ok(Json(views::page(vec![shipped::view(&scope, shipped)], None))),
+        None => Ok(Json(page.shown(&app, &uri, &asked, |row| views::asset(&scope, row)))),
+    }
 }
 
-pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
-    let workspace = app.workspace(&at.workspace).await?;
-    let key = key(&workspace.name, &at)?;
+fn fits(asked: &std::collections::HashMap<String, String>, row: &AssetRow) -> bool {
+    let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    let version = asked.get("version").is_none_or(|wanted| wanted.is_empty() || *wanted == row.key.version);
+    version && paging::tagged(asked, body.get("tags"))
+}
+
+pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<Shown, Problem> {
+    let owner = app.owner(&at.owner()).await?;
+    let key = key(&owner.name, &at)?;
     let wanted = key.clone();
     let found = app.store.read(move |tx| tx.asset(&wanted)).await?;
     if let Some(row) = found {
-        return Ok(Json(views::asset(&scope(&workspace), &row)));
+        return Ok(Shown::found(views::asset(&scope(&owner), &row)));
     }
-    let curated = (key.kind == "environments").then(|| curated::find(&key.name)).flatten();
-    let curated = curated.ok_or_else(|| Problem::not_found(noun(&at.kind), &format!("{}:{}", at.name, at.version)))?;
-    Ok(Json(curated_view(&scope(&workspace), curated)))
+    match shipped::find(&key.kind, &key.name) {
+        Some(shipped) => Ok(Shown::found(shipped::view(&scope(&owner), shipped))),
+        None => Err(Problem::not_found(noun(&at.kind), &format!("{}:{}", at.name, at.version))),
+    }
 }
 
 /// Creates a version, or changes what may change of one. Other content under a taken version is a conflict.
@@ -104,15 +92,15 @@ pub(crate) async fn put(
     State(app): State<App>,
     Path(at): Path<At>,
     Extension(caller): Extension<Caller>,
+    conditions: Conditions,
     Body(body): Body<Value>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
-    let workspace = app.workspace(&at.workspace).await?;
-    let key = key(&workspace.name, &at)?;
-    AssetName::parse(&key.name)
-        .and(Version::parse(&key.version).map(drop))
-        .map_err(|bad| Problem::bad(bad.to_string()))?;
+) -> Result<Shown, Problem> {
+    let owner = app.owner(&at.owner()).await?;
+    super::registries::may_change(&at)?;
+    let key = key(&owner.name, &at)?;
+    check::names(&at)?;
     let properties = body.get("properties").cloned().unwrap_or_else(|| json!({}));
-    check_body(&key, &properties)?;
+    check::body(&key, &properties)?;
     if key.kind == "codes" {
         // Everything the snapshot refers to is uploaded by now: make it last before anyone relies on it.
         let files = app.files.clone();
@@ -120,93 +108,86 @@ pub(crate) async fn put(
         synced.map_err(|_| Error::Closed)??;
     }
     let now = app.now();
-    let written = app
-        .store
-        .write(move |tx| {
-            let Some(row) = tx.asset(&key)? else {
-                let hash = properties.get("properties").and_then(|p| arm::text(p, "hash_sha256"));
-                tx.insert_asset(&key, &properties.to_string(), hash.as_deref(), &caller.name, now)?;
-                return Ok(Ok((StatusCode::CREATED, tx.asset(&key)?)));
-            };
-            let mut body: Value = serde_json::from_str(&row.body).unwrap_or_default();
-            if let Some(field) = changed_content(&body, &properties) {
-                return Ok(Err(field));
-            }
-            for field in CHANGEABLE {
-                if let Some(value) = properties.get(field).filter(|value| !value.is_null()) {
-                    body[field] = value.clone();
-                }
-            }
-            let hide = properties.get("isArchived").and_then(Value::as_bool).unwrap_or(row.archived);
-            tx.put_asset(row.seq, &body.to_string(), hide, now)?;
-            Ok(Ok((StatusCode::OK, tx.asset(&key)?)))
-        })
-        .await?;
-    let (status, row) = written.map_err(|field| immutable(&at, &field))?;
-    let row = row.ok_or_else(|| Problem::not_found(noun(&at.kind), &at.name))?;
-    Ok((status, Json(views::asset(&scope(&workspace), &row))))
+    let (row, existed) = change::change(&app, move |tx| {
+        let before = tx.asset(&key)?;
+        let called = format!("{} `{}:{}`", noun(&at.kind), at.name, at.version);
+        conditions.hold(&called, before.as_ref().map(views::asset_mark).as_deref())?;
+        let existed = before.is_some();
+        match before {
+            None => insert(tx, &key, &properties, &caller.name, now)?,
+            Some(row) => update(tx, &at, &row, &properties, now)?,
+        }
+        let row = tx.asset(&key)?.ok_or(Error::Conflict)?;
+        Ok((row, existed))
+    })
+    .await?;
+    Ok(Shown::made(views::asset(&scope(&owner), &row), existed))
 }
 
-pub(crate) async fn delete(State(app): State<App>, Path(at): Path<At>) -> Result<StatusCode, Problem> {
-    let workspace = app.workspace(&at.workspace).await?;
-    let key = key(&workspace.name, &at)?;
-    let found = app.store.write(move |tx| tx.asset(&key)?.map(|row| tx.delete_asset(row.seq)).transpose()).await?;
-    Ok(if found.is_some() { StatusCode::OK } else { StatusCode::NO_CONTENT })
-}
-
-/// A fresh container for one snapshot, and a link that opens it for a while.
-pub(crate) async fn start_upload(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
-    let workspace = app.workspace(&at.workspace).await?;
-    let container = format!("snap-{}", store::secrets::hex(&app.store.keyring().random::<8>()));
-    let expires = Timestamp(app.now().0 + UPLOAD_LIFE_MS);
-    let link = sign_link(app.store.keyring(), &workspace.name, &container, true, expires);
-    let uri = super::blobs::container_url(&app, &workspace.name, &container);
-    Ok(Json(json!({
-        "pendingUploadId": workspaces::guid(app.store.keyring().random()), "pendingUploadType": "TemporaryBlobReference",
-        "blobReferenceForConsumption": {
-            "blobUri": uri, "storageAccountArmId": scope(&workspace).path(),
-            "credential": {"credentialType": "SAS", "sasUri": format!("{uri}?{link}")},
-        },
-    })))
-}
-
-/// Outputs that carry a name become assets the moment their job completes.
-pub(crate) fn register_outputs(tx: &mut Tx<'_>, job: &Job, now: Timestamp) -> Result<(), Error> {
-    let Some((body, plan)) = tx.registering_body(job.seq)? else { return Ok(()) };
-    let body: Value = serde_json::from_str(&body).map_err(|error| Error::Decode(error.to_string()))?;
-    for (output, planned) in &plan.outputs {
-        let asked = body.get("outputs").and_then(|all| all.get(output)).unwrap_or(&Value::Null);
-        let Some(name) = arm::text(asked, "assetName") else { continue };
-        let data_type = arm::text(asked, "jobOutputType").unwrap_or_else(|| "uri_folder".into());
-        let model = data_type.ends_with("_model");
-        let kind = if model { "models" } else { "data" };
-        let version = match arm::text(asked, "assetVersion") {
-            Some(version) => version,
-            None => tx.next_version(&job.workspace, kind, &name)?.to_string(),
-        };
-        let fields = if model { ("modelType", "modelUri") } else { ("dataType", "dataUri") };
-        let mut properties = json!({
-            "description": asked.get("description"), "tags": arm::texts(asked, "tags"), "isAnonymous": false,
-            "properties": {"peregrine.job": job.name, "peregrine.output": output}, "jobName": job.name,
-        });
-        properties[fields.0] = json!(data_type);
-        properties[fields.1] = json!(planned.uri);
-        let key = AssetKey {
-            workspace: job.workspace.clone(),
-            kind: kind.into(),
-            name: name.clone(),
-            version: version.clone(),
-        };
-        let text = match tx.asset(&key)? {
-            Some(_) => format!("output `{output}` was not registered: {kind} `{name}:{version}` exists already"),
-            None => {
-                tx.insert_asset(&key, &properties.to_string(), None, job.name.as_str(), now)?;
-                format!("output `{output}` registered as {kind} `{name}:{version}`")
-            }
-        };
-        tx.add_event(job.seq, now, "registered", &text)?;
+/// Adds a version whose content is known by its hash where its client gave one.
+pub(crate) fn insert(
+    tx: &mut Tx<'_>,
+    key: &AssetKey,
+    properties: &Value,
+    by: &str,
+    now: domain::Timestamp,
+) -> Result<(), Error> {
+    let hash = properties.get("properties").and_then(|p| arm::text(p, "hash_sha256"));
+    tx.insert_asset(key, &properties.to_string(), hash.as_deref(), by, now)?;
+    if properties.get("isArchived").and_then(Value::as_bool).unwrap_or(false)
+        && let Some(row) = tx.asset(key)?
+    {
+        tx.put_asset(row.seq, &row.body, true, now)?;
     }
     Ok(())
+}
+
+fn update(
+    tx: &mut Tx<'_>,
+    at: &At,
+    row: &AssetRow,
+    properties: &Value,
+    now: domain::Timestamp,
+) -> Result<(), change::Halt> {
+    let mut body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    if let Some(field) = check::changed_content(&row.key.kind, &body, properties) {
+        return Err(check::immutable(at, &field).into());
+    }
+    for field in check::CHANGEABLE {
+        if let Some(value) = properties.get(field).filter(|value| !value.is_null()) {
+            body[field] = value.clone();
+        }
+    }
+    let hide = properties.get("isArchived").and_then(Value::as_bool).unwrap_or(row.archived);
+    Ok(tx.put_asset(row.seq, &body.to_string(), hide, now)?)
+}
+
+pub(crate) async fn delete(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    conditions: Conditions,
+) -> Result<StatusCode, Problem> {
+    let owner = app.owner(&at.owner()).await?;
+    super::registries::may_change(&at)?;
+    let key = key(&owner.name, &at)?;
+    let found = change::change(&app, move |tx| {
+        let row = tx.asset(&key)?;
+        let called = format!("{} `{}:{}`", noun(&at.kind), at.name, at.version);
+        conditions.hold(&called, row.as_ref().map(views::asset_mark).as_deref())?;
+        let Some(row) = row else { return Ok(false) };
+        tx.delete_asset(row.seq)?;
+        if tx.latest_asset(&key.workspace, &key.kind, &key.name)?.is_none() {
+            tx.delete_record(&said_of(&key.workspace, &key.kind, &key.name))?;
+        }
+        Ok(true)
+    })
+    .await?;
+    Ok(if found { StatusCode::OK } else { StatusCode::NO_CONTENT })
+}
+
+/// Where what is said of a name, rather than of a version, is kept.
+fn said_of(owner: &str, kind: &str, name: &str) -> RecordKey {
+    RecordKey { workspace: owner.into(), kind: kind.into(), parent: String::new(), name: name.into() }
 }
 
 fn known(at: &At) -> Result<String, Problem> {
@@ -216,91 +197,13 @@ fn known(at: &At) -> Result<String, Problem> {
     }
 }
 
-fn key(workspace: &str, at: &At) -> Result<AssetKey, Problem> {
-    Ok(AssetKey {
-        workspace: workspace.to_owned(),
-        kind: known(at)?,
-        name: at.name.clone(),
-        version: at.version.clone(),
-    })
+fn key(owner: &str, at: &At) -> Result<AssetKey, Problem> {
+    Ok(AssetKey { workspace: owner.to_owned(), kind: known(at)?, name: at.name.clone(), version: at.version.clone() })
 }
 
-fn noun(kind: &str) -> &str {
+pub(crate) fn noun(kind: &str) -> &str {
     match kind {
         "data" => "data asset",
         plural => plural.strip_suffix('s').unwrap_or(plural),
     }
-}
-
-/// What a version cannot do without.
-fn check_body(key: &AssetKey, properties: &Value) -> Result<(), Problem> {
-    let need = match key.kind.as_str() {
-        "codes" => "codeUri",
-        "data" => "dataUri",
-        "models" => "modelUri",
-        "components" => "componentSpec",
-        _ => {
-            let any =
-                ["image", "condaFile", "build"].iter().any(|field| properties.get(field).is_some_and(|v| !v.is_null()));
-            let message = format!("environment `{}` has neither `image`, `condaFile` nor `build`", key.name);
-            return if any { Ok(()) } else { Err(Problem::bad(message)) };
-        }
-    };
-    match properties.get(need).is_some_and(|value| !value.is_null()) {
-        true => Ok(()),
-        false => Err(Problem::bad(format!("{} `{}` has no `{need}`", noun(&key.kind), key.name))),
-    }
-}
-
-/// The first content field that differs, if any.
-fn changed_content(old: &Value, new: &Value) -> Option<String> {
-    let fields = new.as_object()?.iter();
-    let server = ["provisioningState", "environmentType", "flavors", "osType"];
-    let differs = |(field, value): &(&String, &Value)| {
-        let free = CHANGEABLE.contains(&field.as_str()) || server.contains(&field.as_str()) || value.is_null();
-        !free && old.get(field.as_str()) != Some(*value)
-    };
-    fields.filter(differs).map(|(field, _)| field.clone()).next()
-}
-
-fn immutable(at: &At, field: &str) -> Problem {
-    if at.kind == "data" && field == "dataUri" {
-        return Problem::new(StatusCode::CONFLICT, "UserError", "Asset paths cannot be updated.");
-    }
-    let message = format!(
-        "{} `{}:{}` exists with another `{field}`; a version's content never changes, so create a new version",
-        noun(&at.kind),
-        at.name,
-        at.version
-    );
-    Problem::conflict(message)
-}
-
-fn curated_view(scope: &Scope, curated: &curated::Curated) -> Value {
-    let row = AssetRow {
-        seq: 0,
-        key: AssetKey {
-            workspace: scope.workspace.clone(),
-            kind: "environments".into(),
-            name: curated.name.clone(),
-            version: "1".into(),
-        },
-        body: json!({
-            "description": curated.description, "condaFile": conda_text(curated), "tags": {"curated": "true"}, "isAnonymous": false,
-        })
-        .to_string(),
-        archived: false,
-        created_by: "peregrine".into(),
-        created_at: Timestamp(0),
-        changed_at: Timestamp(0),
-    };
-    let mut view = views::asset(scope, &row);
-    view["properties"]["environmentType"] = json!("Curated");
-    view["properties"]["latestVersion"] = json!("1");
-    view
-}
-
-fn conda_text(curated: &curated::Curated) -> String {
-    let pip: String = curated.pip.iter().map(|line| format!("    - {line}\n")).collect();
-    format!("name: {}\ndependencies:\n  - python={}\n  - pip\n  - pip:\n{pip}", curated.name, curated.python)
 }

@@ -1,35 +1,68 @@
 //! Blobs of the workspace's own stores, in the dialect of Azure's blob service.
 //!
-//! Bodies are streamed both ways, so memory stays flat whatever the size. A blob appears whole or not at all.
+//! Bodies are streamed both ways, so memory stays flat whatever the size. A blob appears whole or not at all, and what was
+//! answered with 201 outlives a power cut. Every refusal under `/blob`, the guard's too, leaves in the dialect's own envelope.
+
+mod blocks;
+mod condition;
+mod containers;
+mod envelope;
+mod listing;
+mod read;
+mod receive;
+mod write;
+
+pub(crate) use envelope::manners;
 
 use super::Asked;
 use crate::{
     app::App,
     auth::{Caller, link_opens, unauthorized},
+    listen::Peer,
     problem::Problem,
+    router::too_often,
 };
 use axum::{
-    body::Body,
     extract::{Path, Query, Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
+    response::Response,
 };
-use domain::{Role, Timestamp};
-use futures_util::StreamExt;
-use std::{collections::BTreeMap, fmt::Write, path::PathBuf, time::UNIX_EPOCH};
-use store::files::{Found, full_or};
-use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
-use tokio_util::io::ReaderStream;
+use domain::Role;
+use std::{collections::HashMap, path::PathBuf};
+use store::files::{Found, Note, Spot};
 
 /// The suffix of the account's host name; ours to choose.
 pub(crate) const ENDPOINT: &str = "peregrine.local";
-const PAGE: usize = 5000;
+/// Headers of a blob that are kept as its writer gave them; all but the type only where they are given.
+const KEPT: [&str; 5] =
+    ["content-type", "content-encoding", "content-language", "content-disposition", "cache-control"];
+const OCTETS: &str = "application/octet-stream";
 
-/// A blob's place: whose, in which container, under which name.
-struct Spot {
+/// What an address under `/blob` names: a container, or with a path a blob in it.
+struct Place {
     workspace: String,
     container: String,
     path: String,
+}
+
+impl Place {
+    fn spot(&self) -> Result<Spot, Problem> {
+        Spot::parse(&self.workspace, &self.container, &self.path).map_err(|bad| {
+            let message = format!(
+                "{bad}: parts between `/` must not be empty, `.` or `..`, and all of it no longer than 1,024 letters"
+            );
+            Problem::new(StatusCode::BAD_REQUEST, "InvalidResourceName", message)
+        })
+    }
+
+    /// The same for a reader. Clients ask whether a folder's name is a blob, and it never is.
+    fn spot_to_read(&self) -> Result<Spot, Problem> {
+        if self.path.ends_with('/') {
+            let message = format!("there is no blob `{}` in container `{}`", self.path, self.container);
+            return Err(absent("BlobNotFound", &message));
+        }
+        self.spot()
+    }
 }
 
 /// The address of a container, as clients join blob names to it.
@@ -39,45 +72,88 @@ pub(crate) fn container_url(app: &App, workspace: &str, container: &str) -> Stri
 
 /// The file on this machine behind a blob's address, if it is one of ours.
 pub(crate) fn file_of(app: &App, address: &str) -> Option<PathBuf> {
+    let long = super::registries::long_path(address);
+    let address = long.as_deref().unwrap_or(address);
     let path = address.split(['?', '#']).next()?.split_once("/blob/")?.1;
     let path = percent_encoding::percent_decode_str(path).decode_utf8().ok()?;
-    let spot = spot_of(app, &path)?;
-    app.files.blob(&spot.workspace, &spot.container, &spot.path).ok()
+    let place = place_of(app, &path)?;
+    app.files.blob(&place.workspace, &place.container, &place.path).ok()
 }
 
 /// Splits `<account>.blob.<endpoint>/<container>/<path>`; without the account the container names its workspace.
-fn spot_of(app: &App, path: &str) -> Option<Spot> {
+fn place_of(app: &App, path: &str) -> Option<Place> {
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
     if let Some((workspace, _)) = first.split_once(".blob.") {
         let (container, path) = rest.split_once('/').unwrap_or((rest, ""));
-        return Some(Spot { workspace: workspace.into(), container: container.into(), path: path.into() });
+        return Some(Place { workspace: workspace.into(), container: container.into(), path: path.into() });
     }
     let id = first.strip_prefix("azureml-blobstore-")?;
     let known = app.workspaces.lock().expect("nothing panics while it holds the table");
     let workspace = known.values().find(|row| row.id == id)?.name.clone();
-    Some(Spot { workspace, container: first.into(), path: rest.into() })
+    Some(Place { workspace, container: first.into(), path: rest.into() })
 }
 
-fn open(app: &App, path: &str, request: &Request, write: bool) -> Result<Spot, Problem> {
-    let caller = request.extensions().get::<Caller>();
-    let known = caller.is_some();
-    let query = request.uri().query().unwrap_or_default();
-    if !known && !query.contains("sig=") {
-        return Err(unauthorized("a signed link or a user's token is needed"));
+/// Who asks: someone the guard knows, or the bearer of a link.
+struct Visitor {
+    caller: Option<Caller>,
+    query: String,
+    /// What a listing is limited to.
+    prefix: String,
+    /// Where from.
+    peer: String,
+}
+
+impl Visitor {
+    fn of(request: &Request, asked: &HashMap<String, String>) -> Visitor {
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let prefix = if word(asked, "comp") == "list" { word(asked, "prefix") } else { "" };
+        let peer = request.extensions().get::<Peer>().map_or_else(String::new, |peer| peer.0.ip().to_string());
+        Visitor { caller: request.extensions().get::<Caller>().cloned(), query, prefix: prefix.to_owned(), peer }
     }
-    let spot = spot_of(app, path).ok_or_else(|| missing("ContainerNotFound"))?;
+
+    fn by_link(&self) -> bool {
+        self.caller.is_none()
+    }
+}
+
+/// The place of a request, if its visitor may go there.
+async fn open(app: &App, path: &str, visitor: &Visitor, write: bool) -> Result<Place, Problem> {
+    let Visitor { caller, query, prefix, peer } = visitor;
+    // Only those who come with nothing good are counted: uploads of many small files are many requests.
+    let stranger = |problem| if app.limits.take(peer, app.now()) { problem } else { too_often() };
+    if caller.is_none() && !query.contains("sig=") {
+        return Err(stranger(unauthorized("a signed link or a user's token is needed")));
+    }
+    let nowhere = || stranger(absent("ContainerNotFound", "there is no such container"));
+    let place = place_of(app, path).ok_or_else(nowhere)?;
+    let opens = |within: &str| {
+        link_opens(app.store.keyring(), query, &place.workspace, &place.container, within, write, app.now())
+    };
+    match caller {
+        Some(caller) => may(caller, &place.workspace, write)?,
+        // A link to one folder lists that folder and no other.
+        None if opens(if place.path.is_empty() { prefix } else { &place.path }) => {}
+        None => {
+            let message = "the link's signature does not open this container, or its time is over; ask for a new one";
+            return Err(stranger(Problem::new(StatusCode::FORBIDDEN, "AuthenticationFailed", message)));
+        }
+    }
+    match app.owner(&place.workspace).await {
+        Ok(_) => Ok(place),
+        Err(problem) if problem.status == StatusCode::NOT_FOUND => {
+            Err(absent("ContainerNotFound", &format!("there is no workspace `{}`", place.workspace)))
+        }
+        Err(problem) => Err(problem),
+    }
+}
+
+fn may(caller: &Caller, workspace: &str, write: bool) -> Result<(), Problem> {
     let role = if write { Role::Contributor } else { Role::Reader };
-    if caller.is_some_and(|caller| caller.may(&spot.workspace, role))
-        || link_opens(app.store.keyring(), query, &spot.workspace, &spot.container, &spot.path, write, app.now())
-    {
-        return Ok(spot);
+    if caller.may(workspace, role) {
+        return Ok(());
     }
-    if let Some(caller) = caller {
-        let message = format!("`{}` is not {role} of `{}`", caller.name, spot.workspace);
-        return Err(Problem::new(StatusCode::FORBIDDEN, "AuthorizationPermissionMismatch", message));
-    }
-    let message = "the link's signature does not open this container, or its time is over";
-    Err(Problem::new(StatusCode::FORBIDDEN, "AuthenticationFailed", message))
+    let message = format!("`{}` is not {role} of `{workspace}`", caller.name);
+    Err(Problem::new(StatusCode::FORBIDDEN, "AuthorizationPermissionMismatch", message))
 }
 
 pub(crate) async fn put(
@@ -85,88 +161,19 @@ pub(crate) async fn put(
     Path(path): Path<String>,
     Query(asked): Asked,
     request: Request,
-) -> Result<Response, Response> {
-    let spot = open(&app, &path, &request, true).map_err(dialect)?;
-    match asked.get("comp").map(String::as_str) {
-        None => write_blob(&app, &spot, request).await.map_err(dialect),
-        Some("metadata") => write_metadata(&app, &spot, request.headers()).await.map_err(dialect),
-        Some(other) => Err(dialect(Problem::bad(format!("`comp={other}` is not supported here")))),
-    }
-}
-
-async fn write_blob(app: &App, spot: &Spot, request: Request) -> Result<Response, Problem> {
-    let to = app.files.blob(&spot.workspace, &spot.container, &spot.path)?;
-    let only_new = request.headers().get(header::IF_NONE_MATCH).is_some_and(|value| value == "*");
-    if only_new && tokio::fs::try_exists(&to).await.unwrap_or(false) {
-        drain(request.into_body().into_data_stream()).await;
-        return Err(exists());
-    }
-    let draft = app.files.draft(&store::secrets::hex(&app.store.keyring().random::<12>()))?;
-    let written = receive(&draft, request.into_body()).await;
-    if let Err(problem) = written {
-        let _ = tokio::fs::remove_file(&draft).await;
-        return Err(problem);
-    }
-    let (files, target) = (app.files.clone(), to.clone());
-    let published = tokio::task::spawn_blocking(move || files.publish(&draft, &target, !only_new)).await;
-    if !published.map_err(|_| store::Error::Closed)?? {
-        return Err(exists());
-    }
-    let meta = tokio::fs::metadata(&to).await?;
-    Ok((StatusCode::CREATED, facts(&found_of(spot.path.clone(), &meta))).into_response())
-}
-
-async fn receive(draft: &std::path::Path, body: Body) -> Result<(), Problem> {
-    let mut file = tokio::fs::File::create(draft).await?;
-    let mut chunks = body.into_data_stream();
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|error| Problem::bad(format!("the upload broke off: {error}")))?;
-        if let Err(error) = file.write_all(&chunk).await {
-            drain(chunks).await;
-            return Err(Problem::from(full_or(error, "write", draft.to_owned())));
+) -> Result<Response, Problem> {
+    let visitor = Visitor::of(&request, &asked);
+    let place = open(&app, &path, &visitor, true).await?;
+    match (word(&asked, "restype"), word(&asked, "comp")) {
+        ("container", "") => containers::make(&app, &place, visitor.by_link()).await,
+        ("", "") => write::blob(&app, place.spot()?, request).await,
+        ("", "block") => blocks::stage(&app, place.spot()?, word(&asked, "blockid"), request).await,
+        ("", "blocklist") => blocks::commit(&app, place.spot()?, request).await,
+        ("", "metadata" | "properties") => {
+            write::describe(&app, place.spot()?, request.headers(), word(&asked, "comp") == "metadata").await
         }
+        (restype, comp) => Err(unknown(restype, comp)),
     }
-    file.flush().await.map_err(|error| Problem::from(full_or(error, "write", draft.to_owned())))
-}
-
-/// Takes the rest of a body and forgets it: a client that still sends would not read the answer.
-async fn drain(mut chunks: axum::body::BodyDataStream) {
-    while let Some(Ok(_)) = chunks.next().await {}
-}
-
-async fn write_metadata(app: &App, spot: &Spot, headers: &HeaderMap) -> Result<Response, Problem> {
-    let to = app.files.blob(&spot.workspace, &spot.container, &spot.path)?;
-    let meta = tokio::fs::metadata(&to).await.map_err(|_| missing("BlobNotFound"))?;
-    let given: BTreeMap<String, String> = headers
-        .iter()
-        .filter_map(|(name, value)| {
-            Some((name.as_str().strip_prefix("x-ms-meta-")?.to_owned(), value.to_str().ok()?.to_owned()))
-        })
-        .collect();
-    let (workspace, container, path) = (spot.workspace.clone(), spot.container.clone(), spot.path.clone());
-    app.store.write(move |tx| tx.put_blob_metadata(&workspace, &container, &path, &given)).await?;
-    Ok((StatusCode::OK, facts(&found_of(spot.path.clone(), &meta))).into_response())
-}
-
-pub(crate) async fn head(
-    State(app): State<App>,
-    Path(path): Path<String>,
-    request: Request,
-) -> Result<Response, Response> {
-    let spot = open(&app, &path, &request, false).map_err(dialect)?;
-    let found = look(&app, &spot).await.map_err(dialect)?;
-    let mut headers = facts(&found);
-    headers.insert(header::CONTENT_LENGTH, number(found.bytes));
-    headers.insert("x-ms-blob-type", HeaderValue::from_static("BlockBlob"));
-    let (workspace, container) = (spot.workspace.clone(), spot.container.clone());
-    let metadata = app.store.read(move |tx| tx.blob_metadata(&workspace, &container, &spot.path)).await;
-    for (name, value) in metadata.map_err(|error| dialect(error.into()))? {
-        let pair = (HeaderName::try_from(format!("x-ms-meta-{name}")), HeaderValue::try_from(value));
-        if let (Ok(name), Ok(value)) = pair {
-            headers.insert(name, value);
-        }
-    }
-    Ok((StatusCode::OK, headers).into_response())
 }
 
 pub(crate) async fn get(
@@ -174,141 +181,122 @@ pub(crate) async fn get(
     Path(path): Path<String>,
     Query(asked): Asked,
     request: Request,
-) -> Result<Response, Response> {
-    let spot = open(&app, &path, &request, false).map_err(dialect)?;
-    if asked.get("comp").is_some_and(|comp| comp == "list") {
-        let word = |key: &str| asked.get(key).cloned().unwrap_or_default();
-        return list(&app, &spot, word("prefix"), word("marker")).await.map_err(dialect);
-    }
-    read(&app, &spot, request.headers()).await.map_err(dialect)
-}
-
-async fn read(app: &App, spot: &Spot, headers: &HeaderMap) -> Result<Response, Problem> {
-    let found = look(app, spot).await?;
-    let range = headers.get("x-ms-range").or_else(|| headers.get(header::RANGE)).and_then(|value| value.to_str().ok());
-    let mut file = tokio::fs::File::open(app.files.blob(&spot.workspace, &spot.container, &spot.path)?).await?;
-    let mut answer = facts(&found);
-    answer.insert("x-ms-blob-type", HeaderValue::from_static("BlockBlob"));
-    answer.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    let Some((from, to)) = range.and_then(|range| span(range, found.bytes)) else {
-        if range.is_some() {
-            return Err(Problem::new(
-                StatusCode::RANGE_NOT_SATISFIABLE,
-                "InvalidRange",
-                "the range lies outside of the blob",
-            ));
+) -> Result<Response, Problem> {
+    let visitor = Visitor::of(&request, &asked);
+    let place = open(&app, &path, &visitor, false).await?;
+    match (word(&asked, "restype"), word(&asked, "comp")) {
+        ("container" | "", "list") => listing::list(&app, &place, &asked).await,
+        ("container", "" | "metadata") => containers::show(&app, &place, visitor.by_link()).await,
+        ("account", "properties") => Ok(containers::account()),
+        ("", "blocklist") => blocks::show(&app, place.spot()?).await,
+        ("", "" | "metadata") => {
+            read::blob(&app, place.spot_to_read()?, request.headers(), word(&asked, "comp").is_empty()).await
         }
-        answer.insert(header::CONTENT_LENGTH, number(found.bytes));
-        return Ok(
-            (StatusCode::OK, answer, Body::from_stream(ReaderStream::with_capacity(file, 64 << 10))).into_response()
-        );
-    };
-    file.seek(std::io::SeekFrom::Start(from)).await?;
-    answer.insert(header::CONTENT_LENGTH, number(to - from + 1));
-    let range = format!("bytes {from}-{to}/{}", found.bytes);
-    answer.insert(header::CONTENT_RANGE, HeaderValue::try_from(range).expect("digits are a header value"));
-    let body = Body::from_stream(ReaderStream::with_capacity(file.take(to - from + 1), 64 << 10));
-    Ok((StatusCode::PARTIAL_CONTENT, answer, body).into_response())
-}
-
-/// `bytes=a-b`, both ends included, cut to the blob's length.
-fn span(range: &str, length: u64) -> Option<(u64, u64)> {
-    let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
-    let from: u64 = from.parse().ok()?;
-    let to = if to.is_empty() { u64::MAX } else { to.parse().ok()? };
-    (from < length && from <= to).then(|| (from, to.min(length - 1)))
-}
-
-async fn list(app: &App, spot: &Spot, prefix: String, marker: String) -> Result<Response, Problem> {
-    let (files, workspace, container) = (app.files.clone(), spot.workspace.clone(), spot.container.clone());
-    let wanted = prefix.clone();
-    let found =
-        tokio::task::spawn_blocking(move || files.list(&workspace, &container, &wanted, &marker, PAGE + 1)).await;
-    let mut found = found.map_err(|_| store::Error::Closed)??;
-    let next = if found.len() > PAGE { found[PAGE - 1].path.clone() } else { String::new() };
-    found.truncate(PAGE);
-    let mut blobs = String::new();
-    for blob in &found {
-        let _ = write!(
-            blobs,
-            "<Blob><Name>{}</Name><Properties><Last-Modified>{}</Last-Modified><Etag>{}</Etag><Content-Length>{}</Content-Length>\
-             <Content-Type>application/octet-stream</Content-Type><BlobType>BlockBlob</BlobType><LeaseStatus>unlocked</LeaseStatus>\
-             <LeaseState>available</LeaseState></Properties></Blob>",
-            escape(&blob.path),
-            blob.modified.http_date(),
-            escape(&etag(blob)),
-            blob.bytes
-        );
-    }
-    let xml = format!(
-        "<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults ContainerName=\"{}\"><Prefix>{}</Prefix>\
-         <Blobs>{blobs}</Blobs><NextMarker>{}</NextMarker></EnumerationResults>",
-        escape(&spot.container),
-        escape(&prefix),
-        escape(&next)
-    );
-    Ok(([(header::CONTENT_TYPE, "application/xml")], xml).into_response())
-}
-
-async fn look(app: &App, spot: &Spot) -> Result<Found, Problem> {
-    let path = app.files.blob(&spot.workspace, &spot.container, &spot.path)?;
-    let container = app.files.container(&spot.workspace, &spot.container);
-    match tokio::fs::metadata(&path).await {
-        // Jobs write here directly, and may leave links to anywhere.
-        Ok(meta) if meta.is_file() && store::files::stays_inside(&container, &path) => {
-            Ok(found_of(spot.path.clone(), &meta))
-        }
-        _ => Err(missing("BlobNotFound")),
+        (restype, comp) => Err(unknown(restype, comp)),
     }
 }
 
-fn found_of(path: String, meta: &std::fs::Metadata) -> Found {
-    let since = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-    Found { path, bytes: meta.len(), modified: Timestamp(i64::try_from(since.as_millis()).unwrap_or(0)) }
+pub(crate) async fn head(
+    State(app): State<App>,
+    Path(path): Path<String>,
+    Query(asked): Asked,
+    request: Request,
+) -> Result<Response, Problem> {
+    let visitor = Visitor::of(&request, &asked);
+    let place = open(&app, &path, &visitor, false).await?;
+    match (word(&asked, "restype"), word(&asked, "comp")) {
+        ("container", "" | "metadata") => containers::show(&app, &place, visitor.by_link()).await,
+        ("account", "properties") => Ok(containers::account()),
+        ("", "" | "metadata") => read::blob(&app, place.spot_to_read()?, request.headers(), false).await,
+        (restype, comp) => Err(unknown(restype, comp)),
+    }
 }
 
-fn etag(found: &Found) -> String {
-    format!("\"0x{:X}{:X}\"", found.modified.0, found.bytes)
+pub(crate) async fn delete(
+    State(app): State<App>,
+    Path(path): Path<String>,
+    Query(asked): Asked,
+    request: Request,
+) -> Result<Response, Problem> {
+    let visitor = Visitor::of(&request, &asked);
+    let place = open(&app, &path, &visitor, true).await?;
+    match (word(&asked, "restype"), word(&asked, "comp")) {
+        ("", "") => write::delete(&app, place.spot()?, request.headers()).await,
+        (restype, comp) => Err(unknown(restype, comp)),
+    }
 }
 
-fn facts(found: &Found) -> HeaderMap {
+fn word<'a>(asked: &'a HashMap<String, String>, key: &str) -> &'a str {
+    asked.get(key).map_or("", String::as_str)
+}
+
+fn unknown(restype: &str, comp: &str) -> Problem {
+    let message = format!("`restype={restype}` with `comp={comp}` is not something this server does");
+    Problem::new(StatusCode::BAD_REQUEST, "InvalidQueryParameterValue", message)
+}
+
+fn absent(code: &'static str, message: &str) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, code, message)
+}
+
+fn no_blob(spot: &Spot) -> Problem {
+    absent("BlobNotFound", &format!("there is no blob `{}` in container `{}`", spot.path(), spot.container()))
+}
+
+/// Runs what waits for the disk where waiting harms nobody.
+async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> Result<T, Problem> + Send + 'static) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| Problem::from(store::Error::Closed))?
+}
+
+/// A blob's whole note, with what the database keeps of it.
+async fn whole_note(app: &App, spot: &Spot, own: Note) -> Result<Note, Problem> {
+    if !own.lies_elsewhere() {
+        return Ok(own);
+    }
+    let wanted = spot.clone();
+    let kept = app
+        .store
+        .read(move |tx| tx.blob_metadata(wanted.workspace(), wanted.container(), wanted.path()))
+        .await
+        .map(Note::from_map)?;
+    // Another tag is that of a write whose file is not there any more.
+    Ok(if own.tag().is_empty() || kept.tag() == own.tag() { kept } else { own })
+}
+
+/// Differs whenever content or note of a blob do.
+fn etag(found: &Found, note: &Note) -> String {
+    format!("0x{:X}{:X}{}", found.modified_ns, found.bytes, note.tag().to_uppercase())
+}
+
+/// What every answer about a blob carries.
+fn facts(found: &Found, note: &Note) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    let text = |text: String| HeaderValue::try_from(text).expect("dates and digits are header values");
-    headers.insert(header::ETAG, text(etag(found)));
-    headers.insert(header::LAST_MODIFIED, text(found.modified.http_date()));
-    headers.insert("x-ms-version", HeaderValue::from_static("2021-06-08"));
+    headers.insert(header::ETAG, text(&format!("\"{}\"", etag(found, note))));
+    headers.insert(header::LAST_MODIFIED, text(&found.modified.http_date()));
     headers
 }
 
-fn number(n: u64) -> HeaderValue {
-    HeaderValue::from(n)
-}
-
-fn exists() -> Problem {
-    Problem::new(StatusCode::CONFLICT, "BlobAlreadyExists", "the blob is there already")
-}
-
-fn missing(code: &'static str) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, code, "there is no such blob")
-}
-
-/// The envelope blob clients read: XML, and the code again in a header.
-pub(crate) fn dialect(problem: Problem) -> Response {
-    let body = format!(
-        "<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>{}</Code><Message>{}</Message></Error>",
-        problem.code,
-        escape(&problem.message)
-    );
-    let headers = [(HeaderName::from_static("x-ms-error-code"), HeaderValue::from_static(problem.code))];
-    let kind = [(header::CONTENT_TYPE, "application/xml")];
-    let status = problem.status;
-    if status.is_server_error() {
-        // Logs the cause.
-        drop(problem.into_response());
+/// What a look at a blob carries besides: its type, its clients' words.
+fn describe(headers: &mut HeaderMap, note: &Note) {
+    headers.insert("x-ms-blob-type", HeaderValue::from_static("BlockBlob"));
+    headers.insert("x-ms-lease-status", HeaderValue::from_static("unlocked"));
+    headers.insert("x-ms-lease-state", HeaderValue::from_static("available"));
+    headers.insert("x-ms-server-encrypted", HeaderValue::from_static("false"));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(OCTETS));
+    for name in KEPT {
+        if let Some(value) = note.header(name) {
+            headers.insert(HeaderName::from_static(name), text(value));
+        }
     }
-    (status, headers, kind, body).into_response()
+    for (name, value) in note.metadata() {
+        if let Ok(name) = HeaderName::try_from(format!("x-ms-meta-{name}")) {
+            headers.insert(name, text(value));
+        }
+    }
 }
 
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+/// A header value; empty where the text cannot be one, which nothing that came in as a header is.
+fn text(text: &str) -> HeaderValue {
+    HeaderValue::from_bytes(text.as_bytes()).unwrap_or(HeaderValue::from_static(""))
 }

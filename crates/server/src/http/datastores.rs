@@ -1,7 +1,9 @@
 //! Datastores. Secrets go in and never come out; the workspace's own stores are opened by short-lived links.
 
 use super::{
-    Asked, At, Body, views,
+    Asked, At, Body,
+    change::{self, Conditions, Shown},
+    paging::{self, Paging},
     workspaces::{ARTIFACT_STORE, BLOB_STORE},
 };
 use crate::{
@@ -13,10 +15,11 @@ use api::arm::{self, PROVIDER, Scope, system_data};
 use axum::{
     Json,
     extract::{Path, Query, State},
-    http::StatusCode,
+    http::{StatusCode, Uri},
 };
 use domain::{Timestamp, names::DatastoreName};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use store::{DatastoreRow, WorkspaceRow, files::ARTIFACT_CONTAINER};
 
 /// How long a link to the workspace's own stores lives.
@@ -26,26 +29,40 @@ pub(crate) async fn list(
     State(app): State<App>,
     Path(at): Path<At>,
     Query(asked): Asked,
+    uri: Uri,
 ) -> Result<Json<Value>, Problem> {
-    let workspace = app.workspace(&at.workspace).await?;
+    let (workspace, paging) = (app.workspace(&at.workspace).await?, Paging::of(&asked)?);
     let name = workspace.name.clone();
     let mut rows = app.store.read(move |tx| tx.datastores(&name)).await?;
-    if asked.get("isDefault").is_some_and(|value| value == "true") {
-        rows.retain(|row| row.is_default);
-    }
-    Ok(Json(views::page(rows.iter().map(|row| view(&app, &workspace, row)).collect(), None)))
+    rows.retain(|row| wanted(&asked, row));
+    // The default comes first, the others by name.
+    let place = |row: &DatastoreRow| format!("{}{}", i32::from(!row.is_default), row.name);
+    Ok(Json(paging.cut(rows, place).shown(&app, &uri, &asked, |row| view(&app, &workspace, row))))
 }
 
-pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
+fn wanted(asked: &HashMap<String, String>, row: &DatastoreRow) -> bool {
+    let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    let default = asked.get("isDefault").filter(|value| !value.is_empty());
+    let search = asked.get("searchText").or_else(|| asked.get("searchName"));
+    default.is_none_or(|value| value.eq_ignore_ascii_case("true") == row.is_default)
+        && asked
+            .get("names")
+            .is_none_or(|names| names.is_empty() || names.split(',').any(|name| name.trim() == row.name))
+        && search.is_none_or(|text| row.name.to_lowercase().contains(&text.to_lowercase()))
+        && paging::tagged(asked, body.get("tags"))
+}
+
+pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<Shown, Problem> {
     let (workspace, row) = find(&app, &at).await?;
-    Ok(Json(view(&app, &workspace, &row)))
+    Ok(Shown::found(view(&app, &workspace, &row)))
 }
 
 pub(crate) async fn put(
     State(app): State<App>,
     Path(at): Path<At>,
+    conditions: Conditions,
     Body(body): Body<Value>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+) -> Result<Shown, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     DatastoreName::parse(&at.name).map_err(|bad| Problem::bad(bad.to_string()))?;
     if is_built_in(&at.name) {
@@ -55,35 +72,44 @@ pub(crate) async fn put(
         )));
     }
     let mut properties = body.get("properties").cloned().unwrap_or_else(|| json!({}));
-    if arm::text(&properties, "datastoreType").is_none() {
+    if !properties.is_object() {
+        return Err(Problem::bad(format!("`properties` of datastore `{}` is not an object", at.name)));
+    }
+    let Some(kind) = arm::text(&properties, "datastoreType") else {
         return Err(Problem::bad(format!("datastore `{}` has no `datastoreType`", at.name)));
+    };
+    if !arm::datastore::kinds().any(|known| known == kind) {
+        let known = arm::datastore::kinds().collect::<Vec<_>>().join(", ");
+        return Err(Problem::bad(format!("`datastoreType` of `{}` is `{kind}`; there are: {known}", at.name)));
     }
     let given = properties.get("credentials").and_then(|c| c.get("secrets")).is_some();
     let secrets = arm::datastore::split_secrets(&mut properties);
     let now = app.now();
     let name = at.name.clone();
     let key = workspace.name.clone();
-    let (row, existed) = app
-        .store
-        .write(move |tx| {
-            let before = tx.datastore(&key, &name)?;
-            let row = DatastoreRow {
-                name,
-                is_default: properties.get("isDefault").and_then(Value::as_bool).unwrap_or(false),
-                body: properties.to_string(),
-                has_secret: given,
-                created_at: before.as_ref().map_or(now, |row| row.created_at),
-                changed_at: now,
-            };
-            tx.put_datastore(&key, &row, given.then_some(&secrets))?;
-            Ok((row, before.is_some()))
-        })
-        .await?;
-    let status = if existed { StatusCode::OK } else { StatusCode::CREATED };
-    Ok((status, Json(view(&app, &workspace, &row))))
+    let (row, existed) = change::change(&app, move |tx| {
+        let before = tx.datastore(&key, &name)?;
+        conditions.hold(&format!("datastore `{name}`"), before.as_ref().map(mark).as_deref())?;
+        let row = DatastoreRow {
+            name,
+            is_default: properties.get("isDefault").and_then(Value::as_bool).unwrap_or(false),
+            body: properties.to_string(),
+            has_secret: given,
+            created_at: before.as_ref().map_or(now, |row| row.created_at),
+            changed_at: now,
+        };
+        tx.put_datastore(&key, &row, given.then_some(&secrets))?;
+        Ok((row, before.is_some()))
+    })
+    .await?;
+    Ok(Shown::made(view(&app, &workspace, &row), existed))
 }
 
-pub(crate) async fn delete(State(app): State<App>, Path(at): Path<At>) -> Result<StatusCode, Problem> {
+pub(crate) async fn delete(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    conditions: Conditions,
+) -> Result<StatusCode, Problem> {
     let (workspace, row) = find(&app, &at).await?;
     if is_built_in(&row.name) || row.is_default {
         return Err(Problem::conflict(format!(
@@ -92,7 +118,12 @@ pub(crate) async fn delete(State(app): State<App>, Path(at): Path<At>) -> Result
         )));
     }
     let key = workspace.name.clone();
-    app.store.write(move |tx| tx.delete_datastore(&key, &row.name)).await?;
+    change::change(&app, move |tx| {
+        let current = tx.datastore(&key, &row.name)?.map(|row| mark(&row));
+        conditions.hold(&format!("datastore `{}`", row.name), current.as_deref())?;
+        Ok(tx.delete_datastore(&key, &row.name)?)
+    })
+    .await?;
     Ok(StatusCode::OK)
 }
 
@@ -137,6 +168,10 @@ async fn find(app: &App, at: &At) -> Result<(std::sync::Arc<WorkspaceRow>, Datas
     Ok((workspace, row))
 }
 
+fn mark(row: &DatastoreRow) -> String {
+    change::mark(&[&row.changed_at.0.to_string(), &row.is_default.to_string(), &row.body])
+}
+
 fn view(app: &App, workspace: &WorkspaceRow, row: &DatastoreRow) -> Value {
     let scope: Scope = scope(workspace);
     let mut properties: Value = serde_json::from_str(&row.body).unwrap_or_default();
@@ -154,6 +189,6 @@ fn view(app: &App, workspace: &WorkspaceRow, row: &DatastoreRow) -> Value {
     json!({
         "id": format!("{}/datastores/{}", scope.path(), row.name), "name": row.name,
         "type": format!("{PROVIDER}/workspaces/datastores"), "systemData": system_data(row.created_at, "local", row.changed_at),
-        "properties": properties,
+        "etag": mark(row), "properties": properties,
     })
 }

@@ -7,7 +7,6 @@ mod logs;
 mod outputs;
 mod run;
 
-pub(crate) use logs::read as log;
 pub(crate) use outputs::{resolve_data, resolve_models};
 
 use super::{Asked, At, Body, jobs};

@@ -23,7 +23,11 @@ pub(crate) const CLOUD: &str = "Peregrine";
 const LEARNING: &str = "https://ml.azure.local";
 /// Clients write this audience for scoring whatever the cloud.
 const LEARNING_PUBLIC: &str = "https://ml.azure.com";
+/// Clients write this audience for a registry they share with, whatever the cloud.
+const MANAGEMENT_PUBLIC: &str = "https://management.azure.com";
 const STORAGE: &str = "https://storage.azure.com";
+/// The only tenant; clients take the word as a sign not to look for others elsewhere.
+const TENANT: &str = "adfs";
 const TOKEN_SECONDS: i64 = 3600;
 /// A job's identity is asked for again soon, so that it ends soon after the job.
 const JOB_TOKEN_SECONDS: i64 = 900;
@@ -150,8 +154,8 @@ pub(crate) async fn machine_token(
 }
 
 /// Whom tokens may be meant for.
-pub(crate) fn audiences(app: &App) -> [&str; 4] {
-    [&app.url, LEARNING, LEARNING_PUBLIC, STORAGE]
+pub(crate) fn audiences(app: &App) -> [&str; 5] {
+    [&app.url, LEARNING, LEARNING_PUBLIC, MANAGEMENT_PUBLIC, STORAGE]
 }
 
 /// Whom a token must be meant for to open blobs.
@@ -160,8 +164,8 @@ pub(crate) fn blob_audiences(app: &App) -> [&str; 2] {
 }
 
 /// Whom a token must be meant for to open everything else.
-pub(crate) fn resource_audiences(app: &App) -> [&str; 3] {
-    [&app.url, LEARNING, LEARNING_PUBLIC]
+pub(crate) fn resource_audiences(app: &App) -> [&str; 4] {
+    [&app.url, LEARNING, LEARNING_PUBLIC, MANAGEMENT_PUBLIC]
 }
 
 fn is_ours(app: &App, audience: &str) -> bool {
@@ -176,6 +180,7 @@ fn claims(audience: &str, issuer: String, subject: &str, now: i64, seconds: i64)
         sub: subject.clone(),
         oid: subject.clone(),
         appid: subject,
+        tid: TENANT.to_owned(),
         iat: now,
         nbf: now,
         exp: now + seconds,

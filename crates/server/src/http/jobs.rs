@@ -8,7 +8,11 @@ pub(crate) use submit::DEFAULT_EXPERIMENT;
 pub(crate) use update::{Labels, change};
 pub(crate) use why::why;
 
-use super::{Asked, At, Body, archived, views};
+use super::{
+    Asked, At, Body, archived,
+    paging::{Cut, Paging},
+    views,
+};
 use crate::{
     app::{App, scope},
     auth::Caller,
@@ -17,7 +21,7 @@ use crate::{
 use axum::{
     Extension, Json,
     extract::{Path, Query, State},
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
 use domain::{JobEvent, JobName, JobState, Timestamp};
@@ -26,41 +30,29 @@ use std::sync::Arc;
 use store::{JobFilter, JobRow, WorkspaceRow};
 use submit::{Submitted, submit};
 
-const PAGE: i64 = 50;
-const PAGE_MOST: i64 = 1000;
+/// Jobs are long; this many make a page that is quick to answer.
+const PAGE: usize = 50;
 
 pub(crate) async fn list(
     State(app): State<App>,
     Path(at): Path<At>,
+    uri: Uri,
     Query(asked): Asked,
 ) -> Result<Json<Value>, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
-    let number = |key: &str| match asked.get(key).map(|text| text.parse::<i64>()) {
-        None => Ok(None),
-        Some(Ok(number)) => Ok(Some(number)),
-        Some(Err(_)) => Err(Problem::bad(format!("`{key}` must be a number; follow `nextLink` to see more"))),
-    };
-    let limit = number("$top")?.unwrap_or(PAGE).clamp(1, PAGE_MOST);
+    let paging = Paging::or(&asked, PAGE)?;
     let filter = JobFilter {
         workspace: workspace.name.clone(),
         archived: archived(&asked),
         kind: asked.get("jobType").cloned(),
         tag: asked.get("tag").cloned(),
-        before: number("$skipToken")?,
-        // One more than is shown tells whether there is another page.
-        limit: limit + 1,
+        before: paging.row()?,
+        limit: i64::try_from(paging.limit).unwrap_or(i64::MAX),
     };
-    let mut rows = app.store.read(move |tx| tx.jobs(&filter)).await?;
-    let shown = usize::try_from(limit).unwrap_or(usize::MAX);
-    let more = rows.len() > shown;
-    rows.truncate(shown);
+    let page = app.store.read(move |tx| tx.jobs(&filter)).await?;
     let scope = scope(&workspace);
-    let next = rows.last().filter(|_| more).map(|last| {
-        let rest = asked.iter().filter(|(key, _)| *key != "$skipToken");
-        let rest = rest.map(|(key, value)| format!("&{}={}", encode(key), encode(value))).collect::<String>();
-        format!("{}{}/jobs?$skipToken={}{rest}", app.url, scope.path(), last.job.seq)
-    });
-    Ok(Json(views::page(rows.iter().map(|row| views::job(&app, &scope, row)).collect(), next)))
+    let cut = Cut { items: page.rows, next: page.next.map(|last| last.to_string()) };
+    Ok(Json(cut.shown(&app, &uri, &asked, |row| views::job(&app, &scope, row))))
 }
 
 pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
@@ -190,8 +182,4 @@ pub(crate) async fn find(app: &App, at: &At) -> Result<(Arc<WorkspaceRow>, JobRo
     let row = app.store.read(move |tx| tx.job(&key, &name)).await?;
     let row = row.ok_or_else(|| Problem::not_found("job", &at.name))?;
     Ok((workspace, row))
-}
-
-fn encode(text: &str) -> String {
-    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }

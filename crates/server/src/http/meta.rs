@@ -30,11 +30,6 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem>
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
 
-/// A refusal in the words its route's clients read.
-pub(crate) fn in_dialect(route: &str, problem: Problem) -> Response {
-    if route.starts_with("blob_") { super::blobs::dialect(problem) } else { problem.into_response() }
-}
-
 pub(crate) async fn nothing_here(uri: Uri) -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,

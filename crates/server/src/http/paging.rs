@@ -29,11 +29,16 @@ pub(crate) struct Cut<T> {
 
 impl Paging {
     pub(crate) fn of(asked: &HashMap<String, String>) -> Result<Paging, Problem> {
+        Paging::or(asked, PAGE)
+    }
+
+    /// The same for lists whose pages have another size where none is asked for.
+    pub(crate) fn or(asked: &HashMap<String, String>, usual: usize) -> Result<Paging, Problem> {
         let limit = match find(asked, &SIZES) {
             Some((key, text)) => text
                 .parse::<usize>()
                 .map_err(|_| Problem::bad(format!("`{key}={text}` is not a number of items; write a whole number")))?,
-            None => PAGE,
+            None => usual,
         };
         let after = find(asked, &CURSORS).map(|(_, text)| text.to_owned()).unwrap_or_default();
         Ok(Paging { limit: limit.clamp(1, PAGE_MOST), after })
@@ -118,7 +123,7 @@ fn find<'a>(asked: &'a HashMap<String, String>, words: &[&str]) -> Option<(&'a s
 
 /// `tags=a=b,c`: every pair must be there; a lone word asks for the tag whatever its value.
 pub(crate) fn tagged(asked: &HashMap<String, String>, tags: Option<&Value>) -> bool {
-    let Some(wanted) = find(asked, &["tags"]).map(|(_, text)| text) else { return true };
+    let Some(wanted) = find(asked, &["tags", "$tags"]).map(|(_, text)| text) else { return true };
     let value = |key: &str| tags.and_then(|tags| tags.get(key));
     wanted.split(',').map(str::trim).filter(|pair| !pair.is_empty()).all(|pair| match pair.split_once('=') {
         Some((key, wanted)) => value(key.trim()).and_then(api::arm::scalar).is_some_and(|found| found == wanted.trim()),

@@ -1,10 +1,11 @@
 //! Rows as resources.
 
+use super::change;
 use crate::app::App;
 use api::arm::{PROVIDER, Scope, system_data};
 use domain::{JobState, Outcome};
 use serde_json::{Map, Value, json};
-use store::{AssetRow, JobRow};
+use store::{AssetRow, JobRow, RecordRow};
 
 /// A job: the body its client sent, with what the server knows added.
 pub(crate) fn job(app: &App, scope: &Scope, row: &JobRow) -> Value {
@@ -23,7 +24,9 @@ pub(crate) fn job(app: &App, scope: &Scope, row: &JobRow) -> Value {
     if !properties.get("experimentName").is_some_and(Value::is_string) {
         properties.insert("experimentName".into(), json!(super::jobs::DEFAULT_EXPERIMENT));
     }
-    let services = services(properties.remove("services"), format!("{}{id}", app.url));
+    // Clients add parameters of their own to the page's address.
+    let page = format!("{}{id}?wsid={}", app.url, scope.path());
+    let services = services(properties.remove("services"), page);
     properties.insert("services".into(), services);
     properties.insert("peregrine".into(), details(row));
     json!({
@@ -97,26 +100,64 @@ pub(crate) fn asset(scope: &Scope, row: &AssetRow) -> Value {
     }
     json!({
         "id": scope.asset(&row.key.kind, &row.key.name, &row.key.version), "name": row.key.version,
-        "type": format!("{PROVIDER}/workspaces/{}/versions", row.key.kind),
+        "type": scope.type_of(&format!("{}/versions", row.key.kind)), "etag": asset_mark(row),
         "systemData": system_data(row.created_at, &row.created_by, row.changed_at),
         "properties": properties,
     })
 }
 
-/// One name of a kind of asset, with its latest and next version.
-pub(crate) fn container(scope: &Scope, latest: &AssetRow, next: i64) -> Value {
-    let body: Value = serde_json::from_str(&latest.body).unwrap_or_default();
-    let kind = &latest.key.kind;
-    json!({
-        "id": format!("{}/{kind}/{}", scope.path(), latest.key.name), "name": latest.key.name,
-        "type": format!("{PROVIDER}/workspaces/{kind}"),
-        "systemData": system_data(latest.created_at, &latest.created_by, latest.changed_at),
-        "properties": {
-            "latestVersion": latest.key.version, "nextVersion": next.to_string(), "isArchived": latest.archived,
-            "description": body.get("description"), "tags": body.get("tags"), "properties": body.get("properties"),
-            "dataType": body.get("dataType"), "modelType": body.get("modelType"),
-        },
-    })
+/// The mark of one state of a version.
+pub(crate) fn asset_mark(row: &AssetRow) -> String {
+    let (seq, at) = (row.seq.to_string(), row.changed_at.0.to_string());
+    change::mark(&[&seq, &at, &row.archived.to_string(), &row.body])
+}
+
+/// One name of a kind of asset: its latest and next version, and what was said of the name itself.
+pub(crate) struct Named {
+    pub(crate) latest: AssetRow,
+    pub(crate) next: i64,
+    pub(crate) said: Option<RecordRow>,
+}
+
+impl Named {
+    /// A name is out of sight when it was archived, or when every version of it was.
+    pub(crate) fn archived(&self) -> bool {
+        self.latest.archived || self.said.as_ref().is_some_and(|said| said.archived)
+    }
+
+    /// A field of the name, or of its latest version.
+    pub(crate) fn field(&self, key: &str) -> Value {
+        let said = self.said.as_ref().and_then(|said| serde_json::from_str::<Value>(&said.body).ok());
+        let said = said.and_then(|said| said.get(key).filter(|value| !value.is_null()).cloned());
+        let body: Value = serde_json::from_str(&self.latest.body).unwrap_or_default();
+        said.or_else(|| body.get(key).cloned()).unwrap_or_default()
+    }
+
+    pub(crate) fn mark(&self) -> String {
+        let version = self.said.as_ref().map_or(0, |said| said.version).to_string();
+        change::mark(&[&asset_mark(&self.latest), &version])
+    }
+
+    pub(crate) fn view(&self, scope: &Scope) -> Value {
+        let latest = &self.latest;
+        let kind = &latest.key.kind;
+        let mut properties = match self.said.as_ref().and_then(|said| serde_json::from_str(&said.body).ok()) {
+            Some(Value::Object(said)) => said,
+            _ => Map::new(),
+        };
+        for key in ["description", "tags", "properties", "dataType", "modelType"] {
+            properties.insert(key.into(), self.field(key));
+        }
+        properties.insert("latestVersion".into(), json!(latest.key.version));
+        properties.insert("nextVersion".into(), json!(self.next.to_string()));
+        properties.insert("isArchived".into(), json!(self.archived()));
+        json!({
+            "id": scope.asset_name(kind, &latest.key.name), "name": latest.key.name,
+            "type": scope.type_of(kind), "etag": self.mark(),
+            "systemData": system_data(latest.created_at, &latest.created_by, latest.changed_at),
+            "properties": properties,
+        })
+    }
 }
 
 /// A list, with the address of its next page.

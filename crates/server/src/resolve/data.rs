@@ -131,8 +131,8 @@ impl Lookup<'_, '_> {
             return Ok(self.direct(key, uri));
         }
         for (kind, field) in [("data", "dataUri"), ("models", "modelUri")] {
-            if let Some(AssetRef::Here { name, version }) = AssetRef::parse(kind, uri)
-                && let Some(row) = self.asset(kind, &name, &version)?
+            if let Some(reference) = AssetRef::parse(kind, uri)
+                && let Some(row) = self.referred(kind, &reference)?
             {
                 let target = body_text(&row, field).unwrap_or_default();
                 return self.place(key, &target, depth + 1);
@@ -141,9 +141,12 @@ impl Lookup<'_, '_> {
         let mut names = self.tx.asset_names(&self.workspace.name, "data")?;
         names.extend(self.tx.asset_names(&self.workspace.name, "models")?);
         let known = if names.is_empty() { String::new() } else { format!(" (there are: {})", names.join(", ")) };
+        // An id is long, and its end is all that the user wrote.
+        let named = ["data", "models"].into_iter().find_map(|kind| AssetRef::parse(kind, uri));
+        let shown = named.map_or_else(|| uri.to_owned(), |reference| reference.to_string());
         self.mistake(
             key,
-            format!("there is no data asset or model `{uri}`{known}"),
+            format!("there is no data asset or model `{shown}`{known}"),
             "create it with `peregrine data create`",
         );
         Ok(None)

@@ -1,6 +1,7 @@
 //! Environments: registered here, shipped as curated, or replaced by the operator under a curated name.
 
 use super::Lookup;
+use crate::http::registries;
 use api::arm::{self, AssetRef};
 use domain::{
     EnvironmentPlan, curated,
@@ -20,20 +21,18 @@ impl Lookup<'_, '_> {
             );
             return Ok(EnvironmentPlan::default());
         };
-        let (name, version) = match &parsed {
-            AssetRef::Here { name, version } | AssetRef::Registry { name, version, .. } => {
-                (name.clone(), version.clone())
-            }
-        };
+        let (AssetRef::Here { name, .. } | AssetRef::Registry { name, .. }) = &parsed;
         let found = match &parsed {
-            // The registry's versions are not ours; an environment of that name here stands for all of them.
-            AssetRef::Registry { .. } => self.tx.latest_asset(&self.workspace.name, "environments", &name)?,
-            AssetRef::Here { .. } => self.asset("environments", &name, &version)?,
+            // The versions of what is shipped are not ours; an environment of that name here stands for all of them.
+            AssetRef::Registry { registry, .. } if registry == registries::SHIPPED => {
+                self.tx.latest_asset(&self.workspace.name, "environments", name)?
+            }
+            parsed => self.referred("environments", parsed)?,
         };
         if let Some(row) = found {
             return self.planned(&parsed.to_string(), &row);
         }
-        if let Some(known) = curated::find(reference).or_else(|| curated::find(&name)) {
+        if let Some(known) = curated::find(reference).or_else(|| curated::find(name)) {
             return Ok(EnvironmentPlan {
                 label: known.name.clone(),
                 python: Some(known.python.clone()),
@@ -41,7 +40,7 @@ impl Lookup<'_, '_> {
                 ..EnvironmentPlan::default()
             });
         }
-        let message = format!("there is no environment `{parsed}`{}", self.known_environments(&name)?);
+        let message = format!("there is no environment `{parsed}`{}", self.known_environments(&parsed, name)?);
         self.mistake(
             "environment",
             message,
@@ -71,13 +70,16 @@ impl Lookup<'_, '_> {
     }
 
     /// What there is instead: versions of that name, or the names.
-    fn known_environments(&mut self, name: &str) -> Result<String, store::Error> {
-        let versions = self.tx.versions(&self.workspace.name, "environments", name, None)?;
+    fn known_environments(&mut self, reference: &AssetRef, name: &str) -> Result<String, store::Error> {
+        let owner = match reference {
+            AssetRef::Registry { registry, .. } => registries::owner(registry),
+            AssetRef::Here { .. } => self.workspace.name.clone(),
+        };
+        let versions = self.tx.version_names(&owner, "environments", name, 10)?;
         if !versions.is_empty() {
-            let list: Vec<&str> = versions.iter().take(10).map(|row| row.key.version.as_str()).collect();
-            return Ok(format!("; `{name}` has versions {}", list.join(", ")));
+            return Ok(format!("; `{name}` has versions {}", versions.join(", ")));
         }
-        let names = self.tx.asset_names(&self.workspace.name, "environments")?;
+        let names = self.tx.asset_names(&owner, "environments")?;
         Ok(if names.is_empty() { String::new() } else { format!(" (there are: {})", names.join(", ")) })
     }
 }

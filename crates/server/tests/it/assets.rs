@@ -1,6 +1,7 @@
 //! `…/data|models|environments|codes`: versions that never change, labels, what is listed.
 
 use crate::Server;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -106,6 +107,140 @@ async fn a_deleted_version_is_gone() {
     assert_eq!(server.delete("models/net/versions/1").await.status, 200);
     assert_eq!(server.delete("models/net/versions/1").await.status, 204);
     server.get("models/net/versions/1").await.refused(404);
+}
+
+#[tokio::test]
+async fn a_whole_name_is_archived_and_restored() {
+    let server = Server::start().await;
+    for version in ["1", "2"] {
+        server.put(&format!("models/net/versions/{version}"), model(version)).await.expect(201);
+    }
+    let mut name = server.get("models/net").await.expect(200);
+    name["properties"]["isArchived"] = json!(true);
+    name["properties"]["description"] = json!("old");
+    let archived = server.put("models/net", name.clone()).await.expect(200);
+    assert_eq!(
+        (&archived["properties"]["isArchived"], &archived["properties"]["latestVersion"]),
+        (&json!(true), &json!("2"))
+    );
+    assert!(versions(&server.get("models").await.expect(200)).is_empty());
+    assert_eq!(versions(&server.get("models?listViewType=ArchivedOnly").await.expect(200)), ["net"]);
+    assert_eq!(server.get("models/net/versions/1").await.expect(200)["properties"]["isArchived"], false);
+    name["properties"]["isArchived"] = json!(false);
+    let restored = server.put("models/net", name).await.expect(200);
+    assert_eq!(restored["properties"]["description"], "old");
+    assert_eq!(versions(&server.get("models").await.expect(200)), ["net"]);
+    server.put("models/none", json!({"properties": {"isArchived": true}})).await.refused(404);
+    server.put("models/net", json!({"properties": 3})).await.refused(400);
+    let mark = restored["etag"].as_str().unwrap();
+    server.put("models/net/versions/3", model("3")).await.expect(201);
+    let late = server.ask_with(Method::PUT, "models/net", ("if-match", mark), Some(json!({"properties": {}}))).await;
+    late.refused(412);
+}
+
+#[tokio::test]
+async fn an_old_version_stands_in_when_the_newest_is_archived() {
+    let server = Server::start().await;
+    for version in ["1", "2"] {
+        server.put(&format!("data/iris/versions/{version}"), data(version)).await.expect(201);
+    }
+    let mut body = data("2");
+    body["properties"]["isArchived"] = json!(true);
+    server.put("data/iris/versions/2", body).await.expect(200);
+    assert_eq!(versions(&server.get("data").await.expect(200)), ["iris"]);
+}
+
+#[tokio::test]
+async fn pages_of_names_and_versions_skip_nothing_that_was_there() {
+    let server = Server::start().await;
+    for n in 0..5 {
+        let mut body = data("x");
+        body["properties"]["tags"] = json!({"even": (n % 2 == 0).to_string()});
+        server.put(&format!("data/d{n}/versions/1"), body).await.expect(201);
+        server.put(&format!("data/many/versions/{n}"), data(&n.to_string())).await.expect(201);
+    }
+    let walk = async |first: &str, between: &str| {
+        let (mut link, mut seen) = (first.to_owned(), Vec::new());
+        loop {
+            let page = server.get(&link).await.expect(200);
+            seen.extend(versions(&page));
+            server.put(&format!("data/{between}"), data("new")).await;
+            match page["nextLink"].as_str() {
+                Some(next) => link = next.to_owned(),
+                None => return seen,
+            }
+        }
+    };
+    assert_eq!(walk("data?$top=2", "a0/versions/1").await, ["d0", "d1", "d2", "d3", "d4", "many"]);
+    assert_eq!(walk("data/many/versions?$top=2", "many/versions/9").await, ["4", "3", "2", "1", "0"]);
+    let oldest = walk("data/many/versions?$top=2&$orderBy=createdtime%20asc", "many/versions/9").await;
+    assert_eq!(oldest, ["0", "1", "2", "3", "4", "9"]);
+    assert_eq!(versions(&server.get("data?tags=even=False,even").await.expect(200)), Vec::<String>::new());
+    assert_eq!(versions(&server.get("data?tags=even=false").await.expect(200)), ["d1", "d3"]);
+    assert_eq!(versions(&server.get("data?searchName=AN").await.expect(200)), ["many"]);
+    server.get("data/many/versions?$skipToken=x").await.refused(400);
+}
+
+#[tokio::test]
+async fn of_two_writers_of_one_version_the_first_wins() {
+    let server = Server::start().await;
+    let (one, two) =
+        tokio::join!(server.put("data/iris/versions/1", data("one")), server.put("data/iris/versions/1", data("two")));
+    let mut statuses = [one.status, two.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [201, 409]);
+    let first = server.put("models/net/versions/1", model("a")).await;
+    let mark = first.header("etag").to_owned();
+    assert_eq!(first.expect(201)["etag"], json!(mark));
+    let again = Some(model("a"));
+    server.ask_with(Method::PUT, "models/net/versions/1", ("if-none-match", "*"), again.clone()).await.refused(412);
+    let mut tagged = model("a");
+    tagged["properties"]["tags"] = json!({"a": "b"});
+    server.ask_with(Method::PUT, "models/net/versions/1", ("if-match", &mark), Some(tagged)).await.expect(200);
+    server.ask_with(Method::PUT, "models/net/versions/1", ("if-match", &mark), again).await.refused(412);
+    server.ask_with(Method::DELETE, "models/net/versions/1", ("if-match", &mark), None).await.refused(412);
+}
+
+#[tokio::test]
+async fn an_environment_that_lost_a_part_is_another_one() {
+    let server = Server::start().await;
+    let both = json!({"properties": {"image": "python:3.11", "condaFile": "dependencies: [python=3.11]"}});
+    server.put("environments/train/versions/1", both.clone()).await.expect(201);
+    server.put("environments/train/versions/1", both).await.expect(200);
+    let (_, message) =
+        server.put("environments/train/versions/1", json!({"properties": {"image": "python:3.11"}})).await.refused(409);
+    assert!(message.contains("`condaFile`"), "{message}");
+}
+
+#[tokio::test]
+async fn a_components_spec_comes_back_as_it_was_sent() {
+    let server = Server::start().await;
+    let spec = json!({"name": "step", "type": "command", "command": "x", "_source": "YAML", "inputs": {"a": {"type": "number"}}});
+    server.put("components/step/versions/1", json!({"properties": {"componentSpec": spec}})).await.expect(201);
+    let view = server.get("components/step/versions/1").await.expect(200);
+    assert_eq!(view["properties"]["componentSpec"], spec);
+    for bad in [json!(3), json!({"componentSpec": {}, "tags": 3})] {
+        server.put("components/step/versions/2", json!({"properties": bad})).await.refused(400);
+    }
+}
+
+#[tokio::test]
+async fn an_anonymous_component_may_be_sent_again_in_other_words_and_stays_as_it_was() {
+    let server = Server::start().await;
+    let body = |source: &str, anonymous: bool| {
+        let spec = json!({"name": "step", "type": "command", "command": "x", "_source": source});
+        json!({"properties": {"componentSpec": spec, "isAnonymous": anonymous}})
+    };
+    let path = "components/azureml_anonymous/versions/4d3b";
+    server.put(path, body("DSL", true)).await.expect(201);
+    let again = server.put(path, body("YAML", true)).await.expect(200);
+    assert_eq!(again["properties"]["componentSpec"]["_source"], "DSL");
+    server.put("components/named/versions/1", body("DSL", false)).await.expect(201);
+    server.put("components/named/versions/1", body("YAML", false)).await.refused(409);
+}
+
+fn model(path: &str) -> Value {
+    json!({"properties": {"modelUri": format!("azureml://datastores/workspaceblobstore/paths/{path}")}})
 }
 
 fn data(path: &str) -> Value {

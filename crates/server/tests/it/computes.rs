@@ -86,7 +86,8 @@ async fn a_target_that_makes_no_sense_is_refused_with_what_would() {
     let server = Server::start().await;
     for (name, body, expect) in [
         ("c1", json!({"properties": {"computeType": "Abacus"}}), "`Kubernetes`"),
-        ("c1", json!([]), "no `properties`"),
+        ("c1", json!([]), "JSON object"),
+        ("c1", json!({}), "no `properties`"),
         ("c1", aml(3, 1), "at most 1"),
         ("1c", aml(0, 1), "starting with a letter"),
         ("a%2Fb", aml(0, 1), "starting with a letter"),

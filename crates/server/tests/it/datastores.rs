@@ -61,6 +61,28 @@ async fn the_workspaces_own_stores_stay_as_they_are() {
     server.put("datastores/lake", json!({"properties": {}})).await.refused(400);
 }
 
+#[tokio::test]
+async fn datastores_are_listed_in_pages_and_changed_only_from_the_state_one_saw() {
+    let server = Server::start().await;
+    let mark = server.put("datastores/lake", lake()).await.header("etag").to_owned();
+    server.put("datastores/pond", lake()).await.expect(201);
+    let first = server.get("datastores?count=3").await.expect(200);
+    let names = |page: &Value| {
+        page["value"].as_array().unwrap().iter().map(|d| d["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&first), ["workspaceblobstore", "lake", "pond"]);
+    let rest = server.get(first["nextLink"].as_str().unwrap()).await.expect(200);
+    assert_eq!(names(&rest), ["workspaceartifactstore"]);
+    assert_eq!(names(&server.get("datastores?searchText=ON").await.expect(200)), ["pond"]);
+    assert_eq!(names(&server.get("datastores?names=lake,pond").await.expect(200)), ["lake", "pond"]);
+    server.ask_with(Method::PUT, "datastores/lake", ("if-none-match", "*"), Some(lake())).await.refused(412);
+    let mut other = lake();
+    other["properties"]["description"] = json!("deep");
+    server.ask_with(Method::PUT, "datastores/lake", ("if-match", &mark), Some(other)).await.expect(200);
+    server.ask_with(Method::DELETE, "datastores/lake", ("if-match", &mark), None).await.refused(412);
+    server.put("datastores/lake", json!({"properties": 3})).await.refused(400);
+}
+
 fn lake() -> Value {
     json!({"properties": {
         "datastoreType": "AzureBlob", "accountName": "lake", "containerName": "c", "endpoint": "core.windows.net",

@@ -49,7 +49,9 @@ async fn a_secret_gets_a_token_for_each_audience_of_this_server_and_for_no_other
     let server = Server::start().await;
     let (id, secret) = principal(&server).await;
     let url = server.user.url().to_owned();
-    for audience in [url.as_str(), "https://ml.azure.local", "https://storage.azure.com"] {
+    for audience in
+        [url.as_str(), "https://ml.azure.local", "https://management.azure.com", "https://storage.azure.com"]
+    {
         let body = grant(&server, &id, &secret, &format!("{audience}/.default")).await.expect(200);
         let token = body["access_token"].as_str().unwrap();
         assert_eq!(claims(token)["aud"], audience);

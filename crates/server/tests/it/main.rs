@@ -9,10 +9,14 @@ mod assets;
 mod blobs;
 mod computes;
 mod datastores;
+mod endpoints;
 mod history;
+mod hostile;
 mod identity;
 mod jobs;
 mod meta;
+mod registries;
+mod schedules;
 mod tls;
 mod workspaces;
 
@@ -176,6 +180,8 @@ fn settings() -> Settings {
         instance_types: Vec::new(),
         isolation_required: false,
         max_retries: 1,
+        storage_quota: 0,
+        idle: std::time::Duration::from_secs(60),
         rate_limit: 0,
         clock: server::clock::now,
     }

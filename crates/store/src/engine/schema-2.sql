@@ -16,6 +16,8 @@ create table records (
     version integer not null default 1
 );
 create unique index records_by_name on records (workspace, kind, parent, name);
+-- An endpoint's address names it without its workspace.
+create index records_anywhere on records (kind, name);
 
 -- Passwords and private keys of attached machines, sealed.
 alter table computes add column secret blob;
@@ -67,3 +69,6 @@ create table audit (
     status integer not null
 );
 create index audit_by_workspace on audit (workspace, id);
+
+-- Lists show jobs that are put away or those that are not.
+create index jobs_by_archive on jobs (workspace, archived, seq desc);

@@ -26,6 +26,24 @@ pub struct AssetRow {
     pub changed_at: Timestamp,
 }
 
+/// Which versions of a name, and from where.
+#[derive(Debug, Clone)]
+pub struct VersionFilter {
+    pub archived: Option<bool>,
+    pub oldest_first: bool,
+    /// The `seq` of the last row seen.
+    pub after: Option<i64>,
+    pub limit: i64,
+}
+
+impl AssetRow {
+    /// Made for one job, and not to be listed.
+    pub fn anonymous(&self) -> bool {
+        let body: serde_json::Value = serde_json::from_str(&self.body).unwrap_or_default();
+        body.get("isAnonymous").and_then(serde_json::Value::as_bool).unwrap_or(false)
+    }
+}
+
 const ROW: &str = "seq, workspace, kind, name, version, body, archived, created_by, created_at, changed_at";
 
 impl Tx<'_> {
@@ -90,24 +108,50 @@ impl Tx<'_> {
         name: &str,
         archived: Option<bool>,
     ) -> Result<Vec<AssetRow>, Error> {
-        let sql = format!(
-            "select {ROW} from assets where workspace = ?1 and kind = ?2 and name = ?3 \
-             and (?4 is null or archived = ?4) order by seq desc"
-        );
-        let rows = self.fetch(&sql, &[workspace.into(), kind.into(), name.into(), archived.into()])?;
-        rows.into_iter().map(row_of).collect()
+        let all = VersionFilter { archived, oldest_first: false, after: None, limit: i64::MAX };
+        self.versions_page(workspace, kind, name, &all)
     }
 
-    /// The newest version of every name, by name. Anonymous assets stay out of sight.
-    pub fn asset_heads(&mut self, workspace: &str, kind: &str, archived: Option<bool>) -> Result<Vec<AssetRow>, Error> {
+    /// Versions of one name in the order they were made, from a place on.
+    pub fn versions_page(
+        &mut self,
+        workspace: &str,
+        kind: &str,
+        name: &str,
+        filter: &VersionFilter,
+    ) -> Result<Vec<AssetRow>, Error> {
+        let (beyond, order) = if filter.oldest_first { (">", "") } else { ("<", " desc") };
         let sql = format!(
-            "select {ROW} from assets a where workspace = ?1 and kind = ?2 and (?3 is null or archived = ?3) \
-             and coalesce(json_extract(body, '$.isAnonymous'), 0) = 0 \
-             and seq = (select max(seq) from assets b where b.workspace = a.workspace and b.kind = a.kind and b.name = a.name) \
-             order by name"
+            "select {ROW} from assets where workspace = ?1 and kind = ?2 and name = ?3 and (?4 is null or archived = ?4) \
+             and (?5 is null or seq {beyond} ?5) order by seq{order} limit ?6"
         );
-        let rows = self.fetch(&sql, &[workspace.into(), kind.into(), archived.into()])?;
-        rows.into_iter().map(row_of).collect()
+        let values = [
+            workspace.into(),
+            kind.into(),
+            name.into(),
+            filter.archived.into(),
+            filter.after.into(),
+            filter.limit.into(),
+        ];
+        self.fetch(&sql, &values)?.into_iter().map(row_of).collect()
+    }
+
+    /// The names of a kind after one of them, archived and anonymous ones too.
+    pub fn names_page(&mut self, workspace: &str, kind: &str, after: &str, limit: i64) -> Result<Vec<String>, Error> {
+        let sql =
+            "select distinct name from assets where workspace = ?1 and kind = ?2 and name > ?3 order by name limit ?4";
+        let rows = self.fetch(sql, &[workspace.into(), kind.into(), after.into(), limit.into()])?;
+        rows.into_iter().map(|mut row| row.text(0)).collect()
+    }
+
+    /// The latest version of every name, by name. Anonymous assets stay out of sight.
+    pub fn asset_heads(&mut self, workspace: &str, kind: &str, archived: Option<bool>) -> Result<Vec<AssetRow>, Error> {
+        let mut heads = Vec::new();
+        for name in self.names_page(workspace, kind, "", i64::MAX)? {
+            let head = self.latest_asset(workspace, kind, &name)?;
+            heads.extend(head.filter(|row| !row.anonymous() && archived.is_none_or(|wanted| row.archived == wanted)));
+        }
+        Ok(heads)
     }
 
     pub fn asset_by_hash(&mut self, workspace: &str, kind: &str, hash: &str) -> Result<Option<AssetRow>, Error> {
@@ -118,8 +162,16 @@ impl Tx<'_> {
 
     /// The number after the highest whole-number version.
     pub fn next_version(&mut self, workspace: &str, kind: &str, name: &str) -> Result<i64, Error> {
-        let versions = self.versions(workspace, kind, name, None)?;
-        Ok(versions.iter().filter_map(|row| row.key.version.parse::<i64>().ok()).max().unwrap_or(0) + 1)
+        let versions = self.version_names(workspace, kind, name, i64::MAX)?;
+        Ok(versions.iter().filter_map(|version| version.parse::<i64>().ok()).max().unwrap_or(0).saturating_add(1))
+    }
+
+    /// The versions of one name, newest first.
+    pub fn version_names(&mut self, workspace: &str, kind: &str, name: &str, limit: i64) -> Result<Vec<String>, Error> {
+        let sql =
+            "select version from assets where workspace = ?1 and kind = ?2 and name = ?3 order by seq desc limit ?4";
+        let rows = self.fetch(sql, &[workspace.into(), kind.into(), name.into(), limit.into()])?;
+        rows.into_iter().map(|mut row| row.text(0)).collect()
     }
 
     pub fn asset_names(&mut self, workspace: &str, kind: &str) -> Result<Vec<String>, Error> {

@@ -53,22 +53,8 @@ pub struct InUse {
     pub resources: Resources,
 }
 
-/// Which jobs a list shows.
-#[derive(Debug, Clone, Default)]
-pub struct JobFilter {
-    pub workspace: String,
-    /// `Some(false)` only active ones, `Some(true)` only archived ones.
-    pub archived: Option<bool>,
-    pub kind: Option<String>,
-    /// `key` or `key=value`.
-    pub tag: Option<String>,
-    /// Only jobs accepted before this sequence number: the cursor of the page before.
-    pub before: Option<i64>,
-    pub limit: i64,
-}
-
 const CORE: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at";
-const ROW: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at, \
+pub(super) const ROW: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at, \
                    body, archived, note, target, isolation, created_by, changed_at";
 
 impl Tx<'_> {
@@ -178,33 +164,6 @@ impl Tx<'_> {
         self.fetch_one("select plan from jobs where seq = ?1", &[seq.into()])?.map(|mut row| row.json(0)).transpose()
     }
 
-    /// Newest first, after the cursor.
-    pub fn jobs(&mut self, filter: &JobFilter) -> Result<Vec<JobRow>, Error> {
-        let sql = format!(
-            "select {ROW} from jobs where workspace = ?1 and (?2 is null or archived = ?2) and (?3 is null or kind = ?3) \
-             and (?4 is null or seq < ?4) and (?5 is null or json_extract(body, '$.tags.' || json_quote(?5)) is not null) \
-             and (?6 is null or json_extract(body, '$.tags.' || json_quote(?5)) = ?6) order by seq desc limit ?7"
-        );
-        let (tag, value) = match filter.tag.as_deref().map(|t| t.split_once('=')) {
-            Some(Some((key, value))) => (Some(key.to_owned()), Some(value.to_owned())),
-            Some(None) => (filter.tag.clone(), None),
-            None => (None, None),
-        };
-        let rows = self.fetch(
-            &sql,
-            &[
-                filter.workspace.as_str().into(),
-                filter.archived.into(),
-                filter.kind.clone().into(),
-                filter.before.into(),
-                tag.into(),
-                value.into(),
-                filter.limit.into(),
-            ],
-        )?;
-        rows.into_iter().map(row_of).collect()
-    }
-
     /// The front of the queue: highest priority first, then first come.
     pub fn queue(&mut self, limit: i64) -> Result<Vec<QueuedJob>, Error> {
         let sql = format!(
@@ -247,6 +206,13 @@ impl Tx<'_> {
             &[],
         )?;
         rows.into_iter().map(|mut row| Ok((row.int(0)?, row.int(1)?))).collect()
+    }
+
+    /// A job that has not ended and reads or writes files of this owner.
+    pub fn job_with_files_of(&mut self, owner: &str) -> Result<Option<String>, Error> {
+        let sql =
+            "select name from jobs where phase <> 'ended' and plan like '%/blobs/' || ?1 || '/%' order by seq limit 1";
+        self.fetch_one(sql, &[owner.into()])?.map(|mut row| row.text(0)).transpose()
     }
 
     /// Jobs at work, and what they hold together.
@@ -298,7 +264,7 @@ fn core_of(row: &mut Row) -> Result<Job, Error> {
     })
 }
 
-fn row_of(mut row: Row) -> Result<JobRow, Error> {
+pub(super) fn row_of(mut row: Row) -> Result<JobRow, Error> {
     Ok(JobRow {
         job: core_of(&mut row)?,
         body: row.text(9)?,

@@ -82,6 +82,12 @@ impl Tx<'_> {
         rows.into_iter().map(|mut row| row.text(0)).collect()
     }
 
+    /// Records of one name in every workspace.
+    pub fn records_named(&mut self, kind: &str, name: &str) -> Result<Vec<RecordRow>, Error> {
+        let sql = format!("select {ROW} from records where kind = ?1 and name = ?2 and parent = '' order by workspace");
+        self.fetch(&sql, &[kind.into(), name.into()])?.into_iter().map(row_of).collect()
+    }
+
     /// Adds a record; `Exists` when there is one of that name.
     pub fn insert_record(&mut self, row: &RecordRow) -> Result<(), Error> {
         let [workspace, kind, parent, name] = row.key.values();

@@ -34,7 +34,7 @@ async fn a_writer_that_fails_in_a_shared_commit_is_undone_alone() {
     assert!(matches!(failing.await.unwrap(), Err(Error::Conflict)));
     assert!(matches!(twice.await.unwrap(), Err(Error::Exists)));
     last.await.unwrap().unwrap();
-    let names = store.read(|tx| tx.jobs(&all())).await.unwrap();
+    let names = store.read(|tx| tx.jobs(&all())).await.unwrap().rows;
     let names: Vec<String> = names.iter().map(|row| row.job.name.to_string()).collect();
     assert_eq!(names, ["last", "first"]);
 }
@@ -115,7 +115,7 @@ async fn count(store: &Store) -> usize {
 }
 
 fn count_now(tx: &mut store::Tx<'_>) -> Result<usize, Error> {
-    Ok(tx.jobs(&all())?.len())
+    Ok(tx.jobs(&all())?.rows.len())
 }
 
 fn all() -> JobFilter {

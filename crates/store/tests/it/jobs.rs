@@ -65,7 +65,7 @@ async fn pages_do_not_shift_while_jobs_arrive() {
     let (mut seen, mut before) = (Vec::new(), None);
     loop {
         let filter = JobFilter { workspace: "w".into(), before, limit: 2, ..JobFilter::default() };
-        let page = store.read(move |tx| tx.jobs(&filter)).await.unwrap();
+        let page = store.read(move |tx| tx.jobs(&filter)).await.unwrap().rows;
         let Some(last) = page.last() else { break };
         before = Some(last.job.seq);
         seen.extend(page.iter().map(|row| row.job.name.to_string()));
@@ -92,7 +92,7 @@ async fn lists_keep_to_their_filter() {
             limit: 10,
             ..JobFilter::default()
         };
-        let rows = store.read(move |tx| tx.jobs(&filter)).await.unwrap();
+        let rows = store.read(move |tx| tx.jobs(&filter)).await.unwrap().rows;
         rows.iter().map(|row| row.job.name.to_string()).collect::<String>()
     };
     assert_eq!(listed(None, None).await, "cba");
@@ -122,4 +122,37 @@ async fn insert(store: &Store, new: NewJob) -> Result<i64, Error> {
 
 async fn job(store: &Store, seq: i64) -> Job {
     store.read(move |tx| tx.job_by_seq(seq)).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn a_rare_tag_is_found_however_far_back_and_no_page_looks_through_everything() {
+    let (_home, store) = fresh();
+    let tagged = json_body("rare");
+    store
+        .write(move |tx| {
+            for n in 0..4500 {
+                let body = if n % 2200 == 7 { tagged.clone() } else { "{}".to_owned() };
+                tx.insert_job(&NewJob { body, ..new_job(&format!("j{n}")) })?;
+            }
+            Ok(())
+        })
+        .await
+        .unwrap();
+    let (mut found, mut before, mut pages) = (Vec::new(), None, 0);
+    loop {
+        let tag = Some("rare".to_owned());
+        let filter = JobFilter { workspace: "w".into(), tag, before, limit: 10, ..JobFilter::default() };
+        let page = store.read(move |tx| tx.jobs(&filter)).await.unwrap();
+        found.extend(page.rows.iter().map(|row| row.job.name.to_string()));
+        pages += 1;
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    assert_eq!((found.as_slice(), pages), (["j4407", "j2207", "j7"].map(str::to_owned).as_slice(), 3));
+}
+
+fn json_body(tag: &str) -> String {
+    format!("{{\"tags\": {{\"{tag}\": \"yes\"}}}}")
 }

@@ -67,7 +67,7 @@ async fn a_backup_is_a_database_as_it_was_then() {
 
 async fn jobs(store: &Store) -> usize {
     let filter = JobFilter { workspace: "w".into(), limit: 100, ..JobFilter::default() };
-    store.read(move |tx| tx.jobs(&filter)).await.unwrap().len()
+    store.read(move |tx| tx.jobs(&filter)).await.unwrap().rows.len()
 }
 
 fn set_version(home: &Path, version: i64) {

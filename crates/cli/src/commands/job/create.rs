@@ -3,9 +3,12 @@
 use super::{parse_name, resolve, stream, view};
 use crate::{
     args::{ValidateArgs, job::Create},
+    assemble,
     commands::{Context, Session},
     failure::{Doing, Done, Failure},
-    outside, spec_file,
+    outside,
+    post::Post,
+    spec_file,
     spec_file::{Base, SpecFile},
 };
 use domain::{
@@ -15,20 +18,42 @@ use domain::{
 use serde_json::{Value, json};
 use std::{fs, path::Path, process::ExitCode};
 
+/// A checked job file: a command job has a type of its own, the others are trees.
+#[derive(Debug)]
+enum Described {
+    Command(Box<CommandJob>),
+    Other(Value),
+}
+
+impl Described {
+    fn name(&self) -> Option<String> {
+        match self {
+            Described::Command(job) => job.name.clone(),
+            Described::Other(spec) => api::arm::text(spec, "name"),
+        }
+    }
+}
+
 pub(super) async fn create(context: &Context, args: &Create) -> Done<ExitCode> {
-    let (mut job, base) = read(&args.file, &args.set)?;
-    job.name = args.name.clone().or(job.name);
-    let name = job_name(job.name.as_deref())?;
-    resolve::check_files(&job, &base)?;
+    let (described, base) = read(&args.file, &args.set, args.dry_run)?;
+    let given = args.name.clone().or(described.name());
+    let name = job_name(given.as_deref())?;
+    if let Described::Command(job) = &described {
+        resolve::check_files(job, &base)?;
+    }
     if args.web {
         context.output.note("notice: there is no web page to open yet; `peregrine job stream` shows the log");
     }
-    let session = context.session().await?;
-    let submitted = submit(&session, &mut job, &base, &name).await.doing(|| format!("cannot submit job `{name}`"))?;
+    let post = Post::open(context, args.dry_run).await?;
+    let submitted = submit(&post, described, &base, &name, given.is_some()).await;
+    let submitted = submitted.doing(|| format!("cannot submit job `{name}`"))?;
+    if post.shown()? {
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Some(path) = &args.save_as {
         save(path, &view::show(&submitted))?;
     }
-    if args.stream {
+    if let (true, Some(session)) = (args.stream, post.into_session()) {
         context.output.note(&format!("submitted job `{name}`"));
         return stream::follow(session, &name).await;
     }
@@ -57,37 +82,53 @@ pub(super) fn validate(context: &Context, args: &ValidateArgs) -> Done {
 }
 
 /// Submits a job of our own making and shows it until it ends.
-pub(crate) async fn submit_and_follow(session: Session<'_>, mut job: CommandJob, base: &Base) -> Done<ExitCode> {
+pub(crate) async fn submit_and_follow(session: Session<'_>, job: CommandJob, base: &Base) -> Done<ExitCode> {
     let name = job_name(None)?;
-    submit(&session, &mut job, base, &name).await.doing(|| format!("cannot submit job `{name}`"))?;
+    let post = Post::over(session);
+    let described = Described::Command(Box::new(job));
+    submit(&post, described, base, &name, false).await.doing(|| format!("cannot submit job `{name}`"))?;
+    let Some(session) = post.into_session() else { return Ok(ExitCode::SUCCESS) };
     session.output().note(&format!("submitted job `{name}`"));
     stream::follow(session, &name).await
 }
 
 /// Uploads what is local and sends the job.
-async fn submit(session: &Session<'_>, job: &mut CommandJob, base: &Base, name: &JobName) -> Done<Value> {
-    let path = session.path(&format!("jobs/{name}"));
-    resolve::resolve(session, job, base).await?;
-    if job.experiment_name.is_none() {
-        job.experiment_name = working_folder();
+async fn submit(post: &Post<'_>, described: Described, base: &Base, name: &JobName, chosen: bool) -> Done<Value> {
+    let mut properties = match described {
+        Described::Command(mut job) => {
+            resolve::resolve(post, &mut job, base).await?;
+            api::arm::job::body(&job)
+        }
+        Described::Other(spec) => assemble::job(post, base, &spec).await?,
+    };
+    if properties.get("experimentName").is_none()
+        && let Some(folder) = working_folder()
+    {
+        properties["experimentName"] = json!(folder);
     }
-    let body = json!({"properties": api::arm::job::body(job)});
+    if properties.get("displayName").is_none() {
+        properties["displayName"] = json!(name.to_string());
+    }
+    let path = format!("jobs/{name}");
     // A name that was chosen may be taken; a job that exists must not be changed by submitting another.
-    if job.name.is_some() && session.find(&path).await?.is_some() {
+    if chosen && post.find(&path).await?.is_some() {
         return Err(Failure::input(format!("there is already a job `{name}`"))
             .hint("choose another name with `-n`, or leave `name` out of the file"));
     }
-    Ok(session.client.put(&path, &body).await?)
+    post.put(&path, &json!({"properties": properties})).await
 }
 
-fn read(file: &Path, sets: &[String]) -> Done<(CommandJob, Base)> {
+/// A job that cannot run is refused before anything of it is sent, unless nothing is to be sent anyway.
+fn read(file: &Path, sets: &[String], dry: bool) -> Done<(Described, Base)> {
     let SpecFile { spec, base } = spec_file::read(Noun::Job, file, sets)?;
-    if let Some(mistake) = cannot_run(&spec) {
+    if let Some(mistake) = cannot_run(&spec).filter(|_| !dry) {
         let mistake = Mistake { file: file.display().to_string(), ..mistake };
-        return Err(spec_file::refuse("the file is valid, and its job cannot run yet", &[mistake]));
+        return Err(spec_file::refuse("the file is valid, and its job cannot run yet", &[mistake])
+            .hint("see what would be sent with `--dry-run`"));
     }
     match spec {
-        Spec::Job(job) => Ok((*job, base)),
+        Spec::Job(job) => Ok((Described::Command(job), base)),
+        Spec::Tree(_, tree) => Ok((Described::Other(tree), base)),
         _ => Err(Failure::input(format!("`{}` is not a job file", file.display()))),
     }
 }
@@ -106,4 +147,21 @@ fn working_folder() -> Option<String> {
 
 fn save(path: &Path, job: &Value) -> Done {
     fs::write(path, to_yaml(job)).map_err(|error| Failure::file(format!("cannot write `{}`", path.display()), &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_valid_job_that_cannot_run_is_refused_before_anything_is_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pipeline.yml");
+        fs::write(&file, "type: pipeline\njobs: {a: {command: x, environment: 'azureml:e:1'}}\n").unwrap();
+        let shown = read(&file, &[], false).unwrap_err().to_string();
+        assert!(shown.contains("`type: pipeline` jobs cannot run yet; command jobs can"), "{shown}");
+        fs::write(&file, "type: pipeline\njobs: {a: {comand: x}}\n").unwrap();
+        let shown = read(&file, &[], false).unwrap_err().to_string();
+        assert!(shown.contains("did you mean `command`?") && !shown.contains("cannot run yet"), "{shown}");
+    }
 }

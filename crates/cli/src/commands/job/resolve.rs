@@ -1,10 +1,11 @@
 //! Local things in a job file, made into references the server knows: code, environment, inputs.
 
 use crate::{
-    commands::{Session, environment},
+    assemble,
+    commands::environment,
     failure::{Doing, Done, Failure},
+    post::Post,
     spec_file::Base,
-    upload::{upload_code, upload_data},
 };
 use api::arm::reference::is_remote;
 use domain::spec::{CommandJob, DataType, EnvironmentRef, Input};
@@ -30,24 +31,37 @@ pub(super) fn check_files(job: &CommandJob, base: &Base) -> Done {
 }
 
 /// Uploads what is local; afterwards the job holds references only.
-pub(super) async fn resolve(session: &Session<'_>, job: &mut CommandJob, base: &Base) -> Done {
-    let up = session.uploader();
-    if let Some(code) = job.code.clone().filter(|code| !is_remote(code)) {
-        job.code = Some(upload_code(&up, &base.path(&code)).await?);
+pub(crate) async fn resolve(post: &Post<'_>, job: &mut CommandJob, base: &Base) -> Done {
+    if let Some(code) = job.code.take() {
+        job.code = Some(match is_remote(&code) {
+            true => post.scope.resolve("codes", &code),
+            false => post.code(&base.path(&code)).await?,
+        });
     }
-    if let Some(EnvironmentRef::Inline(inline)) = &job.environment {
-        let id = environment::put_anonymous(session, inline, base)
-            .await
-            .doing(|| "cannot register the environment".to_owned())?;
-        job.environment = Some(EnvironmentRef::Named(id));
-    }
-    for (name, input) in &mut job.inputs {
-        if let Input::Data(data) = input
-            && !is_remote(&data.path)
-        {
-            let uploaded = upload_data(&up, &base.path(&data.path), None).await;
-            data.path = uploaded.doing(|| format!("cannot send input `{name}`"))?;
+    let id = match &job.environment {
+        Some(EnvironmentRef::Inline(inline)) => Some(
+            environment::register(post, inline, base, false)
+                .await
+                .doing(|| "cannot register the environment".to_owned())?,
+        ),
+        Some(EnvironmentRef::Named(name)) => {
+            Some(assemble::environment(post, base, &name.as_str().into(), false).await?)
         }
+        None => None,
+    };
+    job.environment = id.map(EnvironmentRef::Named);
+    job.compute = job.compute.take().map(|compute| post.scope.named("computes", &compute));
+    for (name, input) in &mut job.inputs {
+        let Input::Data(data) = input else { continue };
+        let kind = if data.kind.as_str().ends_with("_model") { "models" } else { "data" };
+        data.path = match is_remote(&data.path) {
+            true => post.scope.resolve(kind, &data.path),
+            false => {
+                let sent = post.data(&base.path(&data.path), None).await;
+                let sent = sent.doing(|| format!("cannot send input `{name}`"))?;
+                assemble::input_address(&sent, data.kind.as_str()).to_owned()
+            }
+        };
     }
     Ok(())
 }

@@ -95,6 +95,10 @@ fn both(deployment: &Value) -> Found {
     if let Some(name) = text(deployment, "endpoint_name") {
         endpoint_name(&mut found, "endpoint_name", name);
     }
+    let model = &deployment["model"];
+    if text(model, "version").is_some() && text(model, "name").is_none() {
+        found.say("model.name", "a version is of no use without a name", "add `name:`, or remove `version:`");
+    }
     let script = &deployment["code_configuration"];
     if script.is_object() && (text(script, "code").is_none() != text(script, "scoring_script").is_none()) {
         let fix = "give both `code` and `scoring_script`";

@@ -20,9 +20,19 @@ pub(super) fn pipeline(found: &mut Found, pipeline: &Value) {
         let key = format!("jobs.{}", clip(name));
         step_name(found, &key, name);
         work(found, &key, step);
+        for (output, value) in map(&step["outputs"]) {
+            if !step["component"].is_null() && value.as_str().is_some_and(|text| expression::inner(text).is_empty()) {
+                let key = format!("{key}.outputs.{}", clip(output));
+                found.say(
+                    key,
+                    "text here binds an output of the pipeline",
+                    "write `${{parent.outputs.name}}`, or a map",
+                );
+            }
+        }
         let mut before = Vec::new();
         for bound in bindings(step) {
-            before.extend(binding(found, pipeline, &format!("{key}.{}", bound.key), &bound.target));
+            before.extend(binding(found, pipeline, &Bound { key: format!("{key}.{}", bound.key), ..bound }));
         }
         edges.insert(name.as_str(), before);
     }
@@ -74,7 +84,7 @@ fn kind_of_its_own(found: &mut Found, key: &str, step: &Value) {
 }
 
 struct Bound {
-    /// Where it stands in the step.
+    /// Where it stands.
     key: String,
     /// What stands between the braces.
     target: String,
@@ -97,20 +107,21 @@ fn bindings(step: &Value) -> Vec<Bound> {
 }
 
 /// Checks one binding; a step that it waits for comes back.
-fn binding<'p>(found: &mut Found, pipeline: &'p Value, key: &str, target: &str) -> Option<&'p str> {
-    let path: Vec<&str> = target.strip_prefix("parent.").unwrap_or(target).split('.').map(str::trim).collect();
+fn binding<'p>(found: &mut Found, pipeline: &'p Value, bound: &Bound) -> Option<&'p str> {
+    let target = bound.target.strip_prefix("parent.").unwrap_or(&bound.target);
+    let path: Vec<&str> = target.split('.').map(str::trim).collect();
     match path.as_slice() {
-        ["inputs", name, ..] => known(found, key, target, name, map(&pipeline["inputs"]), "input"),
-        ["outputs", name, ..] => known(found, key, target, name, map(&pipeline["outputs"]), "output"),
+        ["inputs", name, ..] => known(found, bound, name, map(&pipeline["inputs"]), "input"),
+        ["outputs", name, ..] => known(found, bound, name, map(&pipeline["outputs"]), "output"),
         ["jobs", step, rest @ ..] => {
             let steps = map(&pipeline["jobs"]);
             let Some((step, body)) = steps.get_key_value(*step) else {
-                known(found, key, target, step, steps, "step");
+                known(found, bound, step, steps, "step");
                 return None;
             };
             let inline = body["component"].is_null() && body["trial"].is_null() && text(body, "command").is_some();
             if let (true, ["outputs", name, ..]) = (inline, rest) {
-                known(found, key, target, name, map(&body["outputs"]), "output of that step");
+                known(found, bound, name, map(&body["outputs"]), "output of that step");
             }
             return rest.starts_with(&["outputs"]).then_some(step);
         }
@@ -119,16 +130,16 @@ fn binding<'p>(found: &mut Found, pipeline: &'p Value, key: &str, target: &str) 
     None
 }
 
-fn known(found: &mut Found, key: &str, target: &str, name: &str, declared: &Map<String, Value>, what: &str) {
+fn known(found: &mut Found, bound: &Bound, name: &str, declared: &Map<String, Value>, what: &str) {
     if declared.contains_key(name) {
         return;
     }
-    let message = format!("`${{{{{}}}}}` names no {what}; there are: {}", clip(target), listed(declared.keys()));
+    let message = format!("`${{{{{}}}}}` names no {what}; there are: {}", clip(&bound.target), listed(declared.keys()));
     let fix = match nearest(name, names(declared)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "name one that there is, or declare it".to_owned(),
     };
-    found.say(key, message, fix);
+    found.say(&bound.key, message, fix);
 }
 
 /// Steps that wait for each other, the first of them again at the end.

@@ -81,10 +81,10 @@ fn termination(found: &mut Found, key: &str, policy: &Value) {
                 _ => found.say(key, "`slack_factor` and `slack_amount` exclude each other", "keep one"),
             }
         }
-        Some("truncation_selection") => {
-            if policy["truncation_percentage"].as_i64().is_some_and(|share| !(1..=99).contains(&share)) {
-                found.say(format!("{key}.truncation_percentage"), "it must be from 1 to 99", "change the number");
-            }
+        Some("truncation_selection")
+            if policy["truncation_percentage"].as_i64().is_some_and(|share| !(1..=99).contains(&share)) =>
+        {
+            found.say(format!("{key}.truncation_percentage"), "it must be from 1 to 99", "change the number");
         }
         _ => {}
     }

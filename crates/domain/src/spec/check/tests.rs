@@ -1,5 +1,7 @@
 //! Mistakes in files: each told at its place, all at once.
 
+mod trees;
+
 use super::*;
 use crate::spec::{DataInput, EnvironmentRef, Input};
 

@@ -45,14 +45,16 @@ fn job(job: &Value) -> Vec<Mistake> {
                 found.say("entry", "a Spark program is a file or a class", "give `file` or `class_name`, and not both");
             }
         }
-        Some("automl") => {
-            if text(job, "target_column_name").is_none() && text(job, "task").is_some_and(|task| task != "text_ner") {
-                found.say("target_column_name", "`target_column_name` is required", "name the column to be predicted");
-            }
-        }
+        Some("automl") => automl(&mut found, job),
         _ => {}
     }
     found.0
+}
+
+fn automl(found: &mut Found, job: &Value) {
+    if text(job, "target_column_name").is_none() && text(job, "task").is_some_and(|task| task != "text_ner") {
+        found.say("target_column_name", "`target_column_name` is required", "name the column to be predicted");
+    }
 }
 
 /// The map, or an empty one.

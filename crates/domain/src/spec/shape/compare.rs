@@ -4,14 +4,14 @@
 //! checks that follow see as much of the file as can be read, and all mistakes come out at once.
 
 mod scalars;
+mod values;
 
-use super::{Key, Kind, Noun, Object, Unknown, Variant, nearest, suggest::folded};
+use super::{Key, Kind, Noun, Object, Unknown, Variant, nearest, suggest::is_slip};
 use crate::spec::{
     Mistake,
-    check::is_placeholder,
     yaml::{self, Node, Raw, clip},
 };
-use scalars::{boolean, is_binding, is_reference, number, shell_words};
+use scalars::{boolean, is_binding, number};
 use serde_json::{Map, Value};
 
 /// Compares a file's tree with its noun's table. Mistakes carry no file name.
@@ -38,12 +38,14 @@ impl Compare {
                 return (Map::new(), false);
             }
         };
-        let word = node.get("type").and_then(Node::scalar_text).map(str::to_lowercase);
+        let marked =
+            || object.marks.iter().find(|(key, _)| node.get(key).is_some()).map(|(_, word)| (*word).to_owned());
+        let word = node.get("type").and_then(Node::scalar_text).map(str::to_lowercase).or_else(marked);
         let mut map = Map::new();
         for (key, value) in entries {
             let path = join(path, &key.text);
             match object.keys_for(word.as_deref()).find(|known| known.name == key.text) {
-                None if is_kept(&key.text, object) => {
+                None if is_kept(&key.text, object, node) => {
                     map.insert(key.text.clone(), value.to_json());
                 }
                 None => self.unknown(key, object, word.as_deref(), path),
@@ -100,96 +102,6 @@ impl Compare {
             self.wrong_type(node, path, &kind.in_words());
         }
         value
-    }
-
-    fn reference(&mut self, node: &Node, to: &str, version: bool, path: &str) -> Option<Value> {
-        let Some(text) = node.scalar_text() else {
-            self.wrong_type(node, path, &Kind::Reference { to: "", version }.in_words());
-            return None;
-        };
-        let local = text.strip_prefix("file:").is_some_and(|file| !file.is_empty());
-        if is_reference(text, version) || local || to == "computes" && folded(text) == "serverless" {
-            return Some(Value::from(text));
-        }
-        if is_placeholder(text) {
-            self.say(node, path, format!("`{}` is a placeholder", clip(text)), "put the real name in its place");
-            return None;
-        }
-        let message = match text.starts_with("azureml:") {
-            true => format!("`{}` names none of the {to}: a version or label is missing", clip(text)),
-            false => format!("`{}` names none of the {to}", clip(text)),
-        };
-        let fix =
-            if version { "write `azureml:name:version` or `azureml:name@latest`" } else { "write `azureml:name`" };
-        self.say(node, path, message, fix);
-        None
-    }
-
-    fn integer(&mut self, node: &Node, kind: &Kind, (min, max): (i64, i64), path: &str) -> Option<Value> {
-        let number = match &node.value {
-            Raw::Int { value, .. } => Some(*value),
-            Raw::Text { text, .. } => text.trim().parse().ok(),
-            _ => None,
-        };
-        match number {
-            Some(number) if (min..=max).contains(&number) => return Some(Value::from(number)),
-            Some(number) => {
-                let bound = if number < min { format!("at least {min}") } else { format!("at most {max}") };
-                self.say(node, path, format!("{number} is out of range: it must be {bound}"), "change the number");
-            }
-            None => self.wrong_type(node, path, &kind.in_words()),
-        }
-        None
-    }
-
-    fn word(&mut self, node: &Node, words: &'static [&'static str], path: &str) -> Option<Value> {
-        let Some(text) = node.scalar_text() else {
-            self.wrong_type(node, path, &Kind::Words(words).in_words());
-            return None;
-        };
-        if let Some(word) = words.iter().find(|word| folded(word) == folded(text)) {
-            return Some(Value::from(*word));
-        }
-        let fix = match nearest(text, words.iter().copied()) {
-            Some(word) => format!("did you mean `{word}`?"),
-            None => format!("use {}", Kind::Words(words).in_words()),
-        };
-        self.say(node, path, format!("`{}` is not one of {}", clip(text), Kind::Words(words).in_words()), &fix);
-        None
-    }
-
-    fn labels(&mut self, node: &Node, path: &str) -> Value {
-        let Raw::Map(entries) = &node.value else { return Value::Null };
-        let mut map = Map::new();
-        for (key, value) in entries {
-            match (&value.value, value.scalar_text()) {
-                (_, Some(text)) => {
-                    map.insert(key.text.clone(), Value::from(text));
-                }
-                (Raw::Null, None) => {
-                    map.insert(key.text.clone(), Value::from(""));
-                }
-                _ => self.wrong_type(value, &join(path, &key.text), "text"),
-            }
-        }
-        Value::Object(map)
-    }
-
-    fn arguments(&mut self, node: &Node, path: &str) -> Option<Value> {
-        match &node.value {
-            Raw::Text { text, .. } => match shell_words(text) {
-                Some(words) => return Some(words.into()),
-                None => self.say(node, path, "a quote is opened and never closed".to_owned(), "close the quote"),
-            },
-            Raw::List(items) => {
-                let each = items.iter().enumerate();
-                return Some(
-                    each.filter_map(|(i, item)| self.value(item, &Kind::Label, &format!("{path}[{i}]"))).collect(),
-                );
-            }
-            _ => self.wrong_type(node, path, &Kind::Arguments.in_words()),
-        }
-        None
     }
 
     /// A wrong entry leaves its name behind, so that references to it are not mistakes of their own.
@@ -303,13 +215,13 @@ pub(super) fn may_be_empty(kind: &Kind) -> bool {
 }
 
 /// Whether a key that the table does not have is kept.
-fn is_kept(key: &str, object: &Object) -> bool {
+fn is_kept(key: &str, object: &Object, node: &Node) -> bool {
     match object.unknown {
         Unknown::Refused => false,
         Unknown::Kept => true,
-        Unknown::KeptIfNew => {
-            let known = || object.all_keys().map(|k| k.name);
-            known().all(|name| name != key) && nearest(key, known()).is_none()
+        Unknown::KeptBeside(others) => {
+            let beside = others.is_empty() || others.iter().any(|other| node.get(other).is_some());
+            beside && !is_slip(key, object.all_keys().map(|k| k.name))
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The keys of components: reusable steps with typed inputs and outputs.
 
 use super::{
-    Key, Kind, Object, PLAIN, Variant,
-    job::{DISTRIBUTION, QUEUE_SETTINGS, RESOURCES},
+    Key, Kind, Object, PLAIN, Unknown, Variant,
+    job::{DISTRIBUTION, NODE_RESOURCES, QUEUE_SETTINGS},
     key,
     parts::{CODE, CONTEXT, ENVIRONMENT, ID, LATEST, SCHEMA, TAGS, VARIABLES},
     pipeline, spark,
@@ -30,6 +30,7 @@ pub(super) static COMPONENT: Object = Object {
     ],
     variants: &[COMMAND, PIPELINE, PARALLEL, SPARK, IMPORT, DATA_TRANSFER],
     otherwise: Some("command"),
+    unknown: Unknown::KeptBeside(&[]),
     ..PLAIN
 };
 
@@ -54,6 +55,7 @@ pub(super) static INLINE: Object = Object {
     ],
     variants: &[COMMAND, PARALLEL, SPARK, IMPORT, DATA_TRANSFER],
     otherwise: Some("command"),
+    unknown: Unknown::KeptBeside(&[]),
     ..PLAIN
 };
 
@@ -155,9 +157,10 @@ const DATA_TRANSFER: Variant = Variant {
     ],
 };
 
-const RESOURCE: Key = key("resources", Kind::Object(&RESOURCES), "What each node of it gets.");
+const RESOURCE: Key = key("resources", Kind::Object(&OPEN_RESOURCES), "What each node of it gets.");
 const INPUTS: Key = key("inputs", Kind::MapOf(&INPUT_VALUE), "What it takes, by name.");
 const OUTPUTS: Key = key("outputs", Kind::MapOf(&OUTPUT_VALUE), "What it gives, by name.");
+static OPEN_RESOURCES: Object = Object { unknown: Unknown::KeptBeside(&[]), ..NODE_RESOURCES };
 static INPUT_VALUE: Kind = Kind::Object(&INPUT);
 static OUTPUT_VALUE: Kind = Kind::Object(&OUTPUT);
 

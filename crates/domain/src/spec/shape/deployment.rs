@@ -1,30 +1,28 @@
-//! The keys of online and batch deployments.
+//! The keys of online deployments, and those that batch deployments have too.
 
 use super::{
-    Key, Kind, Object, PLAIN, Variant, assets,
-    job::RESOURCES,
-    key,
-    parts::{COMPUTE, CONTEXT, DESCRIPTION, ENVIRONMENT, ID, RETRIES, SCHEMA, STATE, TAGS, VARIABLES},
-    pipeline,
+    Key, Kind, Object, PLAIN, Variant, assets, key,
+    parts::{CONTEXT, DESCRIPTION, ENVIRONMENT, ID, SCHEMA, STATE, TAGS, VARIABLES},
 };
 
-const NAME: Key = key("name", Kind::Text, "The deployment's name.").required();
-const ENDPOINT: Key =
-    key("endpoint_name", Kind::Text, "Its endpoint; `--endpoint-name` or `--set` gives it too.").required();
-const PROPERTIES: Key = key("properties", Kind::Labels, "Settings kept with it; cannot be changed later.");
-const MODEL: Key = key("model", MODELS, "A registered model, or one that is registered with the deployment.");
+pub(super) const NAME: Key = key("name", Kind::Text, "The deployment's name.");
+pub(super) const ENDPOINT: Key =
+    key("endpoint_name", Kind::Text, "Its endpoint; `--endpoint-name` or `--set` gives it too.");
+pub(super) const PROPERTIES: Key = key("properties", Kind::Labels, "Settings kept with it; cannot be changed later.");
+pub(super) const MODEL: Key =
+    key("model", MODELS, "A registered model, or one that is registered with the deployment.");
 const MODELS: Kind =
     Kind::Either(&[Kind::Reference { to: "models", version: true }, Kind::Object(&assets::INLINE_MODEL)]);
-const SCRIPT: Key = key("code_configuration", Kind::Object(&CODE_CONFIGURATION), "The program that scores.");
-const SOFTWARE: Key = key("environment", ENVIRONMENT, "The software it needs.");
+pub(super) const SCRIPT: Key = key("code_configuration", Kind::Object(&CODE_CONFIGURATION), "The program that scores.");
+pub(super) const SOFTWARE: Key = key("environment", ENVIRONMENT, "The software it needs.");
 
 pub(super) static ONLINE_DEPLOYMENT: Object = Object {
     name: "online-deployment",
     doc: "Replicas that answer an online endpoint's requests.",
     keys: &[
         SCHEMA,
-        NAME,
-        ENDPOINT,
+        NAME.required(),
+        ENDPOINT.required(),
         key("type", Kind::Words(&["managed", "kubernetes"]), "Where it runs.").or("managed"),
         DESCRIPTION,
         TAGS,
@@ -183,103 +181,5 @@ static HEADERS: Object = Object {
     name: "request_logging",
     doc: "Which headers are kept.",
     keys: &[key("capture_headers", Kind::List(&Kind::Text), "Their names.")],
-    ..PLAIN
-};
-
-const ERRORS: Key = key("error_threshold", Kind::INT, "Failed files that are put up with; -1 for any number.").or("-1");
-const RETRY: Key = key("retry_settings", Kind::Object(&RETRIES), "What happens to a mini-batch that fails.");
-const BATCH: Key = key("mini_batch_size", Kind::POSITIVE, "Files in a mini-batch.").or("10");
-const LOGGING: Key = key("logging_level", Kind::Text, "How much is logged.").or("info");
-const ACTION: Key =
-    key("output_action", Kind::Words(&["append_row", "summary_only"]), "Whether predictions are collected in a file.")
-        .or("append_row");
-const FILE: Key = key("output_file_name", Kind::Text, "That file.").or("predictions.csv");
-const CONCURRENCY: Key = key("max_concurrency_per_instance", Kind::POSITIVE, "Processes on each node.").or("1");
-const NODES: Key = key("resources", Kind::Object(&RESOURCES), "What each node of a job gets.");
-const COMPONENT: Key = key("component", Kind::Text, "A pipeline component: its file or `azureml:name:version`.");
-
-pub(super) static BATCH_DEPLOYMENT: Object = Object {
-    name: "batch-deployment",
-    doc: "What a batch endpoint does with the data it is given.",
-    keys: &[
-        SCHEMA,
-        NAME,
-        ENDPOINT,
-        key("type", Kind::Words(&["model", "pipeline"]), "Whether a model or a pipeline does the work."),
-        DESCRIPTION,
-        TAGS,
-        PROPERTIES,
-        ID,
-        STATE,
-        CONTEXT,
-    ],
-    variants: &[
-        Variant {
-            word: "model",
-            doc: "A model scores the data.",
-            keys: &[
-                MODEL,
-                SCRIPT,
-                SOFTWARE,
-                VARIABLES,
-                COMPUTE.required(),
-                NODES,
-                ERRORS,
-                key("settings", Kind::Object(&SETTINGS), "How the data is worked through."),
-            ],
-        },
-        Variant {
-            word: "pipeline",
-            doc: "A pipeline is run with the data.",
-            keys: &[
-                COMPONENT,
-                key(
-                    "job_definition",
-                    Kind::Either(&[Kind::Reference { to: "jobs", version: false }, Kind::Object(&pipeline::STEP)]),
-                    "A job whose pipeline is used instead.",
-                ),
-                key("settings", Kind::Map, "What holds for every step."),
-            ],
-        },
-        Variant {
-            word: "",
-            doc: "An older way of writing: what `settings` holds stands beside the rest.",
-            keys: &[
-                MODEL,
-                SCRIPT,
-                SOFTWARE,
-                VARIABLES,
-                COMPUTE,
-                NODES,
-                ERRORS,
-                RETRY,
-                BATCH,
-                LOGGING,
-                ACTION,
-                FILE,
-                CONCURRENCY,
-                COMPONENT,
-                key("job_definition", Kind::Reference { to: "jobs", version: false }, "A job whose pipeline is used."),
-            ],
-        },
-    ],
-    otherwise: Some(""),
-    ..PLAIN
-};
-
-static SETTINGS: Object = Object {
-    name: "settings of a model deployment",
-    doc: "How the data is worked through.",
-    keys: &[
-        ERRORS,
-        RETRY,
-        BATCH,
-        LOGGING,
-        ACTION,
-        FILE,
-        CONCURRENCY,
-        VARIABLES,
-        key("instance_count", Kind::POSITIVE, "Nodes."),
-    ],
     ..PLAIN
 };

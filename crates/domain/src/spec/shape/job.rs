@@ -153,7 +153,9 @@ pub(super) static DISTRIBUTION: Object = Object {
     ..PLAIN
 };
 
-pub(super) static RESOURCES: Object = Object {
+pub(super) static RESOURCES: Object = NODE_RESOURCES;
+
+pub(super) const NODE_RESOURCES: Object = Object {
     name: "resources",
     doc: "What each node of the job gets.",
     keys: &[

@@ -1,6 +1,6 @@
 //! The keys of pipelines: settings, steps, and what flows between them.
 //!
-//! Unknown keys of a step are kept and sent, as long as they do not look like a slip.
+//! Unknown keys of a step with a component are kept and sent, as long as they do not look like a slip.
 
 use super::{
     Key, Kind, Object, PLAIN, Unknown, Variant, automl, component,
@@ -161,7 +161,8 @@ pub(super) static STEP: Object = Object {
         },
         Variant { word: "data_transfer", doc: "Data moved between stores; cannot run here.", keys: TRANSFER },
     ],
-    unknown: Unknown::KeptIfNew,
+    marks: &[("command", "command"), ("trial", "sweep"), ("entry", "spark"), ("input_data", "parallel")],
+    unknown: Unknown::KeptBeside(&["component", "trial", "task"]),
     ..PLAIN
 };
 
@@ -221,6 +222,7 @@ static PARALLEL_TASK: Object = Object {
         key("append_row_to", Kind::Text, "The output that collects what `run` returns."),
         key("environment", ENVIRONMENT, "The software it needs.").required(),
     ],
+    unknown: Unknown::KeptBeside(&[]),
     ..PLAIN
 };
 

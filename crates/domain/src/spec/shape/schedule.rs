@@ -34,26 +34,28 @@ pub(super) static SCHEDULE: Object = Object {
     ..PLAIN
 };
 
+const TYPE: Key = key("type", Kind::Words(&["cron", "recurrence"]), "The way it is written.").required();
+const START: Key = key("start_time", Kind::Text, "The first moment, such as `2026-01-31T08:00:00`; now when absent.");
+const ZONE: Key = key("time_zone", Kind::Text, "The zone of those times.").or("UTC");
+const CRON: Variant = Variant {
+    word: "cron",
+    doc: "As five fields.",
+    keys: &[key("expression", Kind::Text, "Minute, hour, day, month, day of the week.").required()],
+};
+const FREQUENCY: Key =
+    key("frequency", Kind::Words(&["minute", "hour", "day", "week", "month"]), "The unit.").required();
+
 static TRIGGER: Object = Object {
     name: "trigger",
     doc: "When.",
-    keys: &[
-        key("type", Kind::Words(&["cron", "recurrence"]), "The way it is written.").required(),
-        key("start_time", Kind::Text, "The first moment, such as `2026-01-31T08:00:00`; now when absent."),
-        key("end_time", Kind::Text, "The last moment; none when absent."),
-        key("time_zone", Kind::Text, "The zone of those times.").or("UTC"),
-    ],
+    keys: &[TYPE, START, key("end_time", Kind::Text, "The last moment; none when absent."), ZONE],
     variants: &[
-        Variant {
-            word: "cron",
-            doc: "As five fields.",
-            keys: &[key("expression", Kind::Text, "Minute, hour, day, month, day of the week.").required()],
-        },
+        CRON,
         Variant {
             word: "recurrence",
             doc: "As a distance.",
             keys: &[
-                key("frequency", Kind::Words(&["minute", "hour", "day", "week", "month"]), "The unit.").required(),
+                FREQUENCY,
                 key("interval", Kind::POSITIVE, "How many of it.").required(),
                 key("schedule", Kind::Object(&PATTERN), "At which times of a day, week or month."),
             ],
@@ -75,6 +77,57 @@ static PATTERN: Object = Object {
         key("minutes", Kind::Either(&[MINUTES, Kind::List(&MINUTES)]), "0 to 59.").required(),
         key("week_days", Kind::Either(&[WEEK_DAYS, Kind::List(&WEEK_DAYS)]), "Names of days."),
         key("month_days", Kind::Either(&[MONTH_DAYS, Kind::List(&MONTH_DAYS)]), "1 to 31."),
+    ],
+    ..PLAIN
+};
+
+/// When a compute instance starts and stops.
+pub(super) static START_STOP: Object = Object {
+    name: "schedules",
+    doc: "When it starts and stops.",
+    keys: &[key("compute_start_stop", Kind::List(&START_STOP_VALUE), "One entry for each.")],
+    ..PLAIN
+};
+
+static START_STOP_VALUE: Kind = Kind::Object(&START_OR_STOP);
+
+static START_OR_STOP: Object = Object {
+    name: "compute_start_stop",
+    doc: "When it starts, or stops.",
+    keys: &[
+        key("action", Kind::Words(&["start", "stop"]), "Which of both.").required(),
+        key("trigger", Kind::Object(&MACHINE_TRIGGER), "When."),
+        key("state", Kind::Words(&["enabled", "disabled"]), "Whether it holds.").or("enabled"),
+    ],
+    ..PLAIN
+};
+
+static MACHINE_TRIGGER: Object = Object {
+    name: "trigger of a machine",
+    doc: "When it starts, or stops.",
+    keys: &[TYPE, START, ZONE],
+    variants: &[
+        CRON,
+        Variant {
+            word: "recurrence",
+            doc: "As a distance.",
+            keys: &[
+                FREQUENCY,
+                key("interval", Kind::POSITIVE, "How many of it."),
+                key("schedule", Kind::Object(&MACHINE_PATTERN), "At which times of a day or week."),
+            ],
+        },
+    ],
+    ..PLAIN
+};
+
+static MACHINE_PATTERN: Object = Object {
+    name: "schedule of a machine",
+    doc: "At which times of a day or week.",
+    keys: &[
+        key("hours", Kind::List(&HOURS), "0 to 23."),
+        key("minutes", Kind::List(&MINUTES), "0 to 59."),
+        key("week_days", Kind::List(&WEEK_DAYS), "Names of days."),
     ],
     ..PLAIN
 };

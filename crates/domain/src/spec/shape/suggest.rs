@@ -15,6 +15,12 @@ pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c s
         .map(|(_, candidate)| candidate)
 }
 
+/// Whether the word is one slip of the hand away from a candidate.
+pub(super) fn is_slip<'c>(word: &str, mut candidates: impl Iterator<Item = &'c str>) -> bool {
+    let wanted = folded(word);
+    word.len() <= 100 && candidates.any(|candidate| strsim::osa_distance(&wanted, &folded(candidate)) <= 1)
+}
+
 /// Without case and separators, so that `experimentName` meets `experiment_name`.
 pub(super) fn folded(word: &str) -> String {
     word.chars().filter(|c| *c != '_' && *c != '-').flat_map(char::to_lowercase).collect()

@@ -3,6 +3,7 @@
 use super::{
     Key, Kind, Object, PLAIN, Variant, key,
     parts::{CONTEXT, DESCRIPTION, ID, SCHEMA, STATE, TAGS},
+    schedule,
 };
 
 const ACCOUNT: Key = key("account_name", Kind::Text, "The storage account.").required();
@@ -208,7 +209,7 @@ pub(super) static COMPUTE: Object = Object {
             keys: &[
                 SIZE,
                 key("create_on_behalf_of", Kind::Map, "For whom it is made."),
-                key("schedules", Kind::Map, "When it starts and stops."),
+                key("schedules", Kind::Object(&schedule::START_STOP), "When it starts and stops."),
                 key("idle_time_before_shutdown_minutes", Kind::COUNT, "Minutes after which it stops when idle."),
                 key("idle_time_before_shutdown", Kind::Text, "The same as a duration."),
                 key("setup_scripts", Kind::Map, "What to run when it is made and started."),

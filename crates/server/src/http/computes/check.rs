@@ -214,7 +214,7 @@ fn nodes(scale: &Value, bad: &mut Vec<Mistake>) {
 
 fn duration(inner: &Value, key: &str, at: &str, bad: &mut Vec<Mistake>) {
     let Some(value) = inner.get(key).filter(|value| !value.is_null()) else { return };
-    if !value.as_str().is_some_and(|text| parse_iso_duration(text).is_some()) {
+    if value.as_str().and_then(parse_iso_duration).is_none() {
         bad.push(Mistake::new(
             format!("properties.{at}"),
             format!("`{value}` is not a duration"),

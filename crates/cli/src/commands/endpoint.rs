@@ -1,0 +1,275 @@
+//! `peregrine online-endpoint …` and `peregrine batch-endpoint …`.
+
+use super::{
+    Context,
+    record::{self, Kind, Place, state, text},
+    settle,
+};
+use crate::{
+    args::record::{
+        BatchEndpointVerb, BatchInvoke, Create, EndpointCreate, Invoke, OnlineEndpointVerb, RegenerateKeys,
+        TrafficUpdate, Update,
+    },
+    failure::{Doing, Done, Failure},
+    output::Column,
+    post::Post,
+    spec_file,
+};
+use api::arm::{
+    endpoint,
+    reference::is_remote,
+    tree::{entries, word},
+};
+use domain::spec::shape::Noun;
+use reqwest::{
+    Method,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
+};
+use serde_json::{Map, Value, json};
+use std::process::ExitCode;
+
+pub(super) const ONLINE: Kind = Kind {
+    noun: Noun::OnlineEndpoint,
+    word: "online endpoint",
+    columns: &[
+        Column::new("NAME", |item| text(item, "name")).whole(),
+        Column::new("AUTH", |item| text(item, "auth_mode")),
+        Column::new("TRAFFIC", |item| shares(&item["traffic"])),
+        Column::new("STATE", state),
+        Column::new("DESCRIPTION", |item| text(item, "description")),
+    ],
+    open: &[("description", "description")],
+};
+pub(super) const BATCH: Kind = Kind {
+    noun: Noun::BatchEndpoint,
+    word: "batch endpoint",
+    columns: &[
+        Column::new("NAME", |item| text(item, "name")).whole(),
+        Column::new("DEFAULT", |item| text(&item["defaults"], "deployment_name")),
+        Column::new("STATE", state),
+        Column::new("DESCRIPTION", |item| text(item, "description")),
+    ],
+    open: &[("description", "description")],
+};
+const JOBS: &[Column] =
+    &[Column::new("NAME", |item| text(item, "name")).whole(), Column::new("STATUS", |item| text(item, "status"))];
+
+pub(super) async fn online(context: &Context, verb: OnlineEndpointVerb) -> Done<ExitCode> {
+    let at = |name: &str| Place::new(&context.config.scope(), "onlineEndpoints", name);
+    match verb {
+        OnlineEndpointVerb::Create(args) => create_online(context, &args).await?,
+        OnlineEndpointVerb::Show(args) => {
+            record::show_one(context, ONLINE, &context.session().await?, &at(&args.name)).await?;
+        }
+        OnlineEndpointVerb::List(args) => record::list(context, ONLINE, "onlineEndpoints", &args).await?,
+        OnlineEndpointVerb::Update(args) => update_online(context, args).await?,
+        OnlineEndpointVerb::Delete(args) => {
+            record::delete(context, ONLINE, &at(&args.name), &args, " with its deployments").await?;
+        }
+        OnlineEndpointVerb::Invoke(args) => invoke(context, &at(&args.name), &args).await?,
+        OnlineEndpointVerb::GetCredentials(args) => credentials(context, &at(&args.name)).await?,
+        OnlineEndpointVerb::RegenerateKeys(args) => regenerate(context, &at(&args.name), &args).await?,
+        OnlineEndpointVerb::Validate(args) => record::validate(context, ONLINE, &args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn batch(context: &Context, verb: BatchEndpointVerb) -> Done<ExitCode> {
+    let at = |name: &str| Place::new(&context.config.scope(), "batchEndpoints", name);
+    match verb {
+        BatchEndpointVerb::Create(args) => create_batch(context, &args).await?,
+        BatchEndpointVerb::Show(args) => {
+            record::show_one(context, BATCH, &context.session().await?, &at(&args.name)).await?;
+        }
+        BatchEndpointVerb::List(args) => record::list(context, BATCH, "batchEndpoints", &args).await?,
+        BatchEndpointVerb::Update(args) => update_batch(context, args).await?,
+        BatchEndpointVerb::Delete(args) => {
+            record::delete(context, BATCH, &at(&args.name), &args, " with its deployments").await?;
+        }
+        BatchEndpointVerb::Invoke(args) => invoke_batch(context, &at(&args.name), &args).await?,
+        BatchEndpointVerb::ListJobs(args) => list_jobs(context, &at(&args.name)).await?,
+        BatchEndpointVerb::Validate(args) => record::validate(context, BATCH, &args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn create_online(context: &Context, args: &EndpointCreate) -> Done {
+    let common = &args.common;
+    let (mut spec, _) = record::read(ONLINE, &common.file)?;
+    let name = record::named(ONLINE, common.name.as_deref(), &spec)?;
+    if let Some(mode) = &args.auth_mode {
+        spec["auth_mode"] = json!(mode);
+    }
+    let post = Post::open(context, common.dry_run).await?;
+    if let Some(compute) = word(&spec, "compute") {
+        spec["compute"] = json!(post.scope.named("computes", compute));
+    }
+    let body = endpoint::online(&spec, &post.location().await?);
+    record::put(context, ONLINE, &post, &Place::new(&post.scope, "onlineEndpoints", &name), &body, !common.no_wait)
+        .await
+}
+
+async fn create_batch(context: &Context, args: &Create) -> Done {
+    let (spec, _) = record::read(BATCH, &args.file)?;
+    let name = record::named(BATCH, args.name.as_deref(), &spec)?;
+    let post = Post::open(context, args.dry_run).await?;
+    let body = endpoint::batch(&spec, &post.location().await?);
+    record::put(context, BATCH, &post, &Place::new(&post.scope, "batchEndpoints", &name), &body, !args.no_wait).await
+}
+
+async fn update_online(context: &Context, args: TrafficUpdate) -> Done {
+    let update = args.update;
+    if let Some(file) = update.file {
+        let file = crate::args::FileArgs { file: Some(file), set: update.change.set };
+        let common = Create { file, name: update.name, no_wait: update.no_wait, dry_run: false };
+        return create_online(context, &EndpointCreate { common, auth_mode: None }).await;
+    }
+    let name = record::named(ONLINE, update.name.as_deref(), &Value::Null)?;
+    let at = Place::new(&context.config.scope(), "onlineEndpoints", &name);
+    let [traffic, mirror] = [percentages(&args.traffic)?, percentages(&args.mirror_traffic)?];
+    record::edit(context, ONLINE, &at, !update.no_wait, |found| {
+        let shares = [("traffic", traffic), ("mirrorTraffic", mirror)];
+        let plain = shares.iter().all(|(_, shares)| shares.is_none());
+        for (key, shares) in shares {
+            if let Some(shares) = shares {
+                found["properties"][key] = shares;
+            }
+        }
+        let changes = !update.change.set.is_empty() || !update.change.remove.is_empty();
+        if changes || plain { record::apply(ONLINE, found, &update.change) } else { Ok(()) }
+    })
+    .await
+}
+
+async fn update_batch(context: &Context, args: Update) -> Done {
+    if let Some(file) = args.file {
+        let file = crate::args::FileArgs { file: Some(file), set: args.change.set };
+        return create_batch(context, &Create { file, name: args.name, no_wait: args.no_wait, dry_run: false }).await;
+    }
+    let name = record::named(BATCH, args.name.as_deref(), &Value::Null)?;
+    let at = Place::new(&context.config.scope(), "batchEndpoints", &name);
+    record::edit(context, BATCH, &at, !args.no_wait, |found| {
+        let mut change = args.change.clone();
+        let default = change.set.iter().position(|text| text.starts_with("defaults.deployment_name="));
+        if let Some((_, deployment)) =
+            default.map(|at| change.set.remove(at)).as_deref().and_then(|t| t.split_once('='))
+        {
+            found["properties"]["defaults"] = json!({"deploymentName": deployment});
+            if change.set.is_empty() && change.remove.is_empty() {
+                return Ok(());
+            }
+        }
+        record::apply(BATCH, found, &change)
+    })
+    .await
+}
+
+/// The keys, or a token, as the calls that exist for it give them.
+async fn credentials(context: &Context, at: &Place) -> Done {
+    let session = context.session().await?;
+    let found = record::fetch(ONLINE, &session, at).await?;
+    let by_key = word(&found["properties"], "authMode").is_none_or(|mode| mode.eq_ignore_ascii_case("key"));
+    let action = if by_key { "listKeys" } else { "token" };
+    let answer = settle::post(&session, &format!("{}/{action}", at.path), &json!({}), true).await;
+    context.output.show(&answer.doing(|| format!("cannot get the credentials of `{}`", at.name))?)
+}
+
+async fn regenerate(context: &Context, at: &Place, args: &RegenerateKeys) -> Done {
+    let session = context.session().await?;
+    record::fetch(ONLINE, &session, at).await?;
+    let kind = if args.key_type == "secondary" { "Secondary" } else { "Primary" };
+    let path = format!("{}/regenerateKeys", at.path);
+    let doing = || format!("cannot replace a key of `{}`", at.name);
+    settle::post(&session, &path, &json!({"keyType": kind}), !args.no_wait).await.doing(doing)?;
+    context.output.note(&format!("replaced the {} key of online endpoint `{}`", args.key_type, at.name));
+    Ok(())
+}
+
+async fn invoke(context: &Context, at: &Place, args: &Invoke) -> Done {
+    let request = spec_file::read_text(&args.request_file)?;
+    let session = context.session().await?;
+    let found = record::fetch(ONLINE, &session, at).await?;
+    let keys = settle::post(&session, &format!("{}/listKeys", at.path), &json!({}), true).await.unwrap_or(Value::Null);
+    let uri = scoring_uri(&found, at)?;
+    let mut call = session.client.request(Method::POST, &uri).header(CONTENT_TYPE, "application/json").body(request);
+    if let Some(Ok(key)) = word(&keys, "primaryKey").map(|key| HeaderValue::try_from(format!("Bearer {key}"))) {
+        // Replaces the token of this user: a scoring address takes keys.
+        call = call.headers(HeaderMap::from_iter([(AUTHORIZATION, key)]));
+    }
+    if let Some(deployment) = &args.deployment_name {
+        call = call.header("azureml-model-deployment", deployment);
+    }
+    let answer = session.client.send(call).await.doing(|| format!("online endpoint `{}` did not answer", at.name))?;
+    let bytes = answer.bytes().await.map_err(|error| session.client.unreachable(error))?;
+    context.output.bytes(&bytes)
+}
+
+async fn invoke_batch(context: &Context, at: &Place, args: &BatchInvoke) -> Done {
+    let post = Post::open(context, false).await?;
+    let Some(session) = post.session() else { return Ok(()) };
+    let found = record::fetch(BATCH, session, at).await?;
+    let address = match is_remote(&args.input) {
+        true => post.scope.resolve("data", &args.input),
+        false => post.data(&spec_file::Base::here().existing("--input", &args.input)?, None).await?,
+    };
+    let kind = if args.input_type == "uri_file" { "UriFile" } else { "UriFolder" };
+    let body = json!({"properties": {"inputData": {kind: {"jobInputType": kind, "uri": address}}}});
+    let mut call = session.client.request(Method::POST, &scoring_uri(&found, at)?).json(&body);
+    if let Some(deployment) = &args.deployment_name {
+        call = call.header("azureml-model-deployment", deployment);
+    }
+    let answer =
+        session.client.send(call).await.doing(|| format!("batch endpoint `{}` did not start a job", at.name))?;
+    let made: Value = answer.json().await.map_err(|error| session.client.unreachable(error))?;
+    context.output.show(&made)
+}
+
+async fn list_jobs(context: &Context, at: &Place) -> Done {
+    let session = context.session().await?;
+    record::fetch(BATCH, &session, at).await?;
+    let path = format!("/mferp/managementfrontend{}/jobs", at.path);
+    let found = session.client.list(&path, 1_000).await.doing(|| format!("cannot list the jobs of `{}`", at.name))?;
+    let view = |job: &Value| json!({"name": job["name"], "status": job["properties"]["status"], "id": job["id"]});
+    context.output.list(found.iter().map(view).collect(), JOBS)
+}
+
+fn scoring_uri(found: &Value, at: &Place) -> Done<String> {
+    word(&found["properties"], "scoringUri")
+        .map(str::to_owned)
+        .ok_or_else(|| Failure::input(format!("endpoint `{}` has no address to send requests to", at.name)))
+}
+
+/// `blue=90 green=10`, in one text or several; `None` where nothing was said.
+pub(super) fn percentages(texts: &[String]) -> Done<Option<Value>> {
+    let mut out = Map::new();
+    for text in texts.iter().flat_map(|text| text.split([' ', ','])).filter(|text| !text.is_empty()) {
+        let share = text.split_once('=').and_then(|(name, share)| Some((name, share.parse::<u8>().ok()?)));
+        let Some((name, share)) = share.filter(|(name, share)| !name.is_empty() && *share <= 100) else {
+            return Err(Failure::input(format!("`{text}` is not a share of the traffic"))
+                .hint("write shares as `blue=90 green=10`"));
+        };
+        out.insert(name.to_owned(), json!(share));
+    }
+    Ok((!texts.is_empty()).then_some(Value::Object(out)))
+}
+
+fn shares(traffic: &Value) -> String {
+    let share = |(name, share): (&String, &Value)| format!("{name}={share}");
+    entries(traffic).map(share).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_read_in_one_text_or_several() {
+        let read = |texts: &[&str]| percentages(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+        assert_eq!(read(&["blue=90 green=10"]).unwrap(), Some(json!({"blue": 90, "green": 10})));
+        assert_eq!(read(&["blue=90", "green=10"]).unwrap(), Some(json!({"blue": 90, "green": 10})));
+        assert_eq!(read(&[]).unwrap(), None);
+        for bad in ["blue", "blue=101", "=5", "blue=x"] {
+            assert!(read(&[bad]).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Records through the command line: what is created is shown in the words of its file, changed, refused clearly where it
+//! cannot run, and gone when deleted.
+
+use crate::harness::Home;
+use serde_json::{Value, json};
+
+const COMPONENT: &str = "name: train\nversion: 1\ntype: command\ncommand: python a.py --x ${{inputs.x}}\ncode: src\n\
+                         environment: {image: 'python:3.12'}\ninputs: {x: {type: number, default: 2}}\n";
+const PIPELINE: &str = "type: pipeline\njobs:\n  a: {type: command, component: ./train.yml, inputs: {x: 3}}\n  \
+                        b: {type: command, component: 'azureml:train:1', inputs: {x: 4}}\n";
+const SCHEDULE: &str = "name: nightly\ntrigger: {type: cron, expression: '0 3 * * *'}\ncreate_job: ./pipeline.yml\n";
+const DEPLOYMENT: &str = "name: blue\nendpoint_name: iris\nmodel: {path: model}\nenvironment: {image: 'python:3.12'}\n\
+                          code_configuration: {code: src, scoring_script: score.py}\n\
+                          instance_type: Standard_DS3_v2\ninstance_count: 1\n";
+const BATCH: &str = "name: blue\nendpoint_name: scoring\ntype: model\nmodel: azureml:flower@latest\ncompute: azureml:cpu\n\
+                     resources: {instance_count: 1}\nsettings: {mini_batch_size: 3}\n";
+
+fn home() -> Home {
+    let home = Home::new();
+    home.file("src/a.py", "print(1)\n");
+    home.file("src/score.py", "def init(): pass\ndef run(x): return x\n");
+    home.file("model/weights", "1 2 3\n");
+    for (name, text) in
+        [("train.yml", COMPONENT), ("pipeline.yml", PIPELINE), ("nightly.yml", SCHEDULE), ("blue.yml", DEPLOYMENT)]
+    {
+        home.file(name, text);
+    }
+    home.file("batch.yml", BATCH);
+    home
+}
+
+#[test]
+fn a_component_is_kept_changed_archived_and_shared() {
+    let home = home();
+    let made = home.json(&["component", "create", "-f", "train.yml"]);
+    assert_eq!((&made["version"], &made["inputs"]["x"]["default"]), (&json!("1"), &json!("2.0")), "{made}");
+    let changed = home.json(&["component", "update", "-n", "train", "-v", "1", "--set", "description=faster"]);
+    assert_eq!(changed["description"], "faster");
+    home.ok(&["component", "archive", "-n", "train", "-v", "1"]);
+    assert_eq!(home.json(&["component", "list", "-n", "train"]), json!([]));
+    home.ok(&["component", "restore", "-n", "train", "-v", "1"]);
+    home.ok(&["registry", "create", "-n", "shared", "-o", "none"]);
+    home.ok(&["component", "share", "-n", "train", "-v", "1", "--registry-name", "shared", "-o", "none"]);
+    let shared = home.json(&["component", "show", "-n", "train", "-v", "1", "--registry", "shared"]);
+    assert!(shared["id"].as_str().unwrap().contains("/registries/shared/components/train/"), "{shared}");
+    home.ok(&["registry", "delete", "-n", "shared", "--yes"]);
+    home.run(&["registry", "show", "-n", "shared"]).must(2, &["there is no registry `shared`"]);
+}
+
+#[test]
+fn a_schedule_registers_its_steps_and_can_be_switched_off() {
+    let home = home();
+    home.ok(&["component", "create", "-f", "train.yml", "-o", "none"]);
+    let made = home.json(&["schedule", "create", "-f", "nightly.yml"]);
+    assert_eq!(made["trigger"]["expression"], "0 3 * * *");
+    assert_ne!(made["provisioning_state"], "Succeeded", "nothing starts its jobs yet");
+    let steps = &made["create_job"]["jobs"];
+    assert!(steps["a"]["componentId"].as_str().unwrap().contains("/components/azureml_anonymous/"), "{steps}");
+    assert!(steps["b"]["componentId"].as_str().unwrap().ends_with("/components/train/versions/1"), "{steps}");
+    assert_eq!(home.json(&["schedule", "disable", "-n", "nightly"])["is_enabled"], false);
+    assert_eq!(home.json(&["schedule", "enable", "-n", "nightly"])["is_enabled"], true);
+    home.run(&["schedule", "trigger", "-n", "nightly"]).must(2, &["cannot start a job yet"]);
+    home.ok(&["schedule", "delete", "-n", "nightly", "--yes"]);
+    assert_eq!(home.json(&["schedule", "list"]), json!([]));
+}
+
+#[test]
+fn an_online_endpoint_has_keys_traffic_and_an_honest_answer() {
+    let home = home();
+    home.ok(&["online-endpoint", "create", "-n", "iris", "-o", "none"]);
+    let deployment = home.json(&["online-deployment", "create", "-f", "blue.yml", "--all-traffic"]);
+    assert_eq!((&deployment["endpoint_name"], &deployment["instance_count"]), (&json!("iris"), &json!(1)));
+    assert_eq!(home.json(&["online-endpoint", "show", "-n", "iris"])["traffic"], json!({"blue": 100}));
+    let more = ["online-deployment", "update", "-n", "blue", "-e", "iris", "--set", "instance_count=3"];
+    assert_eq!(home.json(&more)["instance_count"], 3);
+    let keys = |home: &Home| home.json(&["online-endpoint", "get-credentials", "-n", "iris"]);
+    let before: Value = keys(&home);
+    home.ok(&["online-endpoint", "regenerate-keys", "-n", "iris"]);
+    let after = keys(&home);
+    assert_ne!(before["primaryKey"], after["primaryKey"]);
+    assert_eq!(before["secondaryKey"], after["secondaryKey"]);
+    home.file("request.json", "{}");
+    let said = home.run(&["online-endpoint", "invoke", "-n", "iris", "--request-file", "request.json"]);
+    said.must(5, &["models are not served online yet"]);
+    assert!(home.ok(&["online-deployment", "get-logs", "-n", "blue", "-e", "iris"]).contains("not deployed"));
+    home.ok(&["online-endpoint", "update", "-n", "iris", "--traffic", "blue=0", "-o", "none"]);
+    home.ok(&["online-deployment", "delete", "-n", "blue", "-e", "iris", "--yes"]);
+    assert_eq!(home.json(&["online-deployment", "list", "-e", "iris"]), json!([]));
+}
+
+#[test]
+fn a_batch_deployment_finds_the_latest_model_and_becomes_the_default() {
+    let home = home();
+    home.ok(&["model", "create", "-n", "flower", "--path", "model", "-o", "none"]);
+    home.ok(&["compute", "create", "-n", "cpu", "--type", "amlcompute", "-o", "none"]);
+    home.ok(&["batch-endpoint", "create", "-n", "scoring", "-o", "none"]);
+    let made = home.json(&["batch-deployment", "create", "-f", "batch.yml", "--set-default"]);
+    assert!(made["model"].as_str().unwrap().ends_with("/models/flower/versions/1"), "{made}");
+    let endpoint = home.json(&["batch-endpoint", "show", "-n", "scoring"]);
+    assert_eq!(endpoint["defaults"]["deployment_name"], "blue");
+    let said = home.run(&["batch-endpoint", "invoke", "-n", "scoring", "--input", "model"]);
+    said.must(5, &["models are not run over batches yet"]);
+    home.ok(&["batch-endpoint", "delete", "-n", "scoring", "--yes"]);
+    home.run(&["batch-endpoint", "show", "-n", "scoring"]).must(2, &["there is no batch endpoint `scoring`"]);
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_sent_and_starts_nothing() {
+    let home = home();
+    let sheet = home.json(&["job", "create", "-f", "pipeline.yml", "--dry-run"]);
+    let paths: Vec<&str> = sheet.as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap()).collect();
+    let kinds = ["/codes/", "/environments/", "/components/azureml_anonymous/", "/jobs/"];
+    assert_eq!(paths.len(), kinds.len(), "{paths:?}");
+    for (path, kind) in paths.iter().zip(kinds) {
+        assert!(path.contains(kind), "{path} is no {kind}");
+    }
+    assert!(!home.home().join("server.lock").exists(), "a server was started");
+    home.run(&["job", "create", "-f", "pipeline.yml"]).must(2, &["cannot run yet", "--dry-run"]);
+}

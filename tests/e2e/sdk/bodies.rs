@@ -1,0 +1,47 @@
+//! What the command line would send is what the SDK sends: `tests/sdk/bodies.py` over every file of the corpus.
+//!
+//! The SDK runs against a stand-in in its own process, so this test needs no server and no network; it needs the corpus
+//! beside the checkout and the SDK in a virtual environment, and says so where either is missing.
+
+use super::venv;
+use crate::harness::{binary, said};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// The release whose resources are compared.
+const VERSION: &str = "1.35.2";
+
+#[test]
+fn the_resources_we_send_are_those_the_sdk_sends() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let corpus = root.join("../shared/corpus");
+    if !corpus.join("ORACLE.csv").is_file() {
+        eprintln!("SKIPPED: there is no corpus at {}", corpus.display());
+        return;
+    }
+    let Some(python) = python() else {
+        eprintln!("SKIPPED: azure-ai-ml {VERSION} is not kept here and the package index cannot be reached");
+        return;
+    };
+    let mut compare = Command::new("timeout");
+    compare.arg("400").arg(python).arg(root.join("tests/sdk/bodies.py")).env_remove("PYTHONPATH");
+    compare.arg("--corpus").arg(corpus.canonicalize().unwrap()).arg("--peregrine").arg(binary());
+    let compared = said(compare.env("PEREGRINE_HOME", "/nonexistent").output().unwrap());
+    eprintln!("{}", compared.out);
+    assert_eq!(compared.code, Some(0), "{}\n{}", compared.out, compared.err);
+    let equal: usize = compared.out.lines().filter_map(equals).sum();
+    assert!(equal >= 280, "only {equal} files were compared and found equal");
+}
+
+/// How many files of a kind are equal, from its line of the summary.
+fn equals(line: &str) -> Option<usize> {
+    let (_, counts) = line.split_once(" files: ")?;
+    counts.split(", ").find_map(|part| part.strip_suffix(" equal")?.parse().ok())
+}
+
+/// The interpreter named by `PEREGRINE_SDK_PYTHON`, else the one kept for these tests.
+fn python() -> Option<PathBuf> {
+    std::env::var_os("PEREGRINE_SDK_PYTHON").map(PathBuf::from).or_else(|| venv::with_sdk(VERSION))
+}
