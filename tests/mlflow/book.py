@@ -16,7 +16,7 @@ import requests
 from mlflow.exceptions import MlflowException
 
 # Tags whose value belongs to the machine the script runs on.
-OF_THE_MACHINE = {"mlflow.user", "mlflow.source.name", "mlflow.source.type", "mlflow.source.git.commit", "mlflow.log-model.history"}
+OF_THE_MACHINE = {"mlflow.user", "mlflow.source.name", "mlflow.source.type", "mlflow.source.git.commit", "mlflow.source.git.branch", "mlflow.log-model.history"}
 # Keys whose value belongs to the machine or the moment, wherever they are.
 OF_THE_MOMENT = {"user_id", "model_size_bytes", "mlflow_version", "trace_id", "request_id", "token_usage"}
 HEX = r"[0-9a-f]{32}"

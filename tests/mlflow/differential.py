@@ -230,7 +230,7 @@ def report(theirs, mine, options, version):
             continue
         for path, x, y in differences(a, b):
             found[kind_of(step, path, x, y, used)].append((step, path, x, y))
-    return show(found, [k for k in ALLOWED if k not in used and not options.chapters], len(theirs), options, version)
+    return show(found, [k for k in ALLOWED if k not in used and fnmatch.filter(theirs, k.partition(" # ")[0])], len(theirs), options, version)
 
 
 def show(found, stale, steps, options, version):
