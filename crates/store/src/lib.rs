@@ -12,7 +12,7 @@ pub mod tables;
 
 pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
 pub use tables::{
-    DEFAULT_EXPERIMENT, ExperimentRow, Latest, LoggedModelRow, ModelPoint, NewRun, RunInput, RunModel, RunQuery, RunRow, Texts,
+    DEFAULT_EXPERIMENT, ExperimentRow, Latest, LoggedModelRow, ModelPoint, NewRun, RunInput, RunModel, RunQuery, RunRow, Since, Texts,
     Act, AssetKey, AssetRow, AuditRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobPage, JobRow, NewJob,
     NodeRow, OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, VersionFilter, WorkspaceRow,
     acting,

@@ -30,6 +30,6 @@ pub use places::{ComputeRow, DatastoreRow, WorkspaceRow};
 pub use principals::PrincipalRow;
 pub use records::{RecordFilter, RecordKey, RecordRow};
 pub use experiments::{DEFAULT_EXPERIMENT, ExperimentRow};
-pub use points::Latest;
+pub use points::{Latest, Since};
 pub use run_search::RunQuery;
 pub use runs::{NewRun, RunInput, RunRow, Texts};

@@ -18,7 +18,7 @@ mod registry;
 mod runs;
 mod search;
 mod versions;
-mod view;
+pub(crate) mod view;
 
 pub(crate) use fault::Fault;
 
