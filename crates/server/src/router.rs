@@ -53,8 +53,8 @@ fn table() -> &'static HashMap<(&'static str, &'static str), &'static Route> {
 
 fn handler(route: &Route) -> MethodRouter<App> {
     use http::{
-        agents, artifacts, assets, blobs, computes, datastores, history, identity, jobs, meta, metrics, operations, principals,
-        records, registries, workspaces,
+        agents, artifacts, assets, blobs, computes, datastores, history, identity, jobs, meta, metrics, operations,
+        principals, records, registries, workspaces,
     };
     use records::{Kind, keys, scoring};
     let of = |kind: Kind| axum::Extension(kind);

@@ -38,9 +38,13 @@ struct Wanted {
     key: Option<String>,
 }
 
-pub(crate) async fn list(State(app): State<App>, Path(at): Path<At>, Query(asked): Asked) -> Result<Json<Value>, Problem> {
+pub(crate) async fn list(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Query(asked): Asked,
+) -> Result<Json<Value>, Problem> {
     let wanted = wanted(&app, &at, &asked).await?;
-    let found = app.store.read(move |tx| Ok(run(tx, &wanted)?.map(|run| snapshot(tx, &wanted, &run)).transpose()?)).await?;
+    let found = app.store.read(move |tx| run(tx, &wanted)?.map(|run| snapshot(tx, &wanted, &run)).transpose()).await?;
     found.map(Json).ok_or_else(|| Problem::not_found("job", &at.name))
 }
 
@@ -139,10 +143,16 @@ impl Following {
                         return Some(text);
                     }
                 }
-                // The run is gone, or the store: nothing will come any more.
-                Ok(None) | Err(_) => return None,
+                // The run is gone: nothing will come any more.
+                Ok(None) => return None,
+                Err(error) => {
+                    Problem::from(error).log();
+                    return None;
+                }
             }
-            let rung = async { tokio::select! { rung = self.points.changed() => rung, rung = self.jobs.changed() => rung } };
+            let rung = async {
+                tokio::select! { rung = self.points.changed() => rung, rung = self.jobs.changed() => rung }
+            };
             match tokio::time::timeout(ALIVE, rung).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return None,

@@ -169,14 +169,16 @@ impl Tx<'_> {
 
     /// The latest value of each metric of some runs, by run.
     pub fn latest_of(&mut self, runs: &[i64]) -> Result<BTreeMap<i64, Vec<Latest>>, Error> {
-        let sql = "select run, key, nan, value, at, step from latest_metrics where run in (select value from json_each(?1))";
+        let sql =
+            "select run, key, nan, value, at, step from latest_metrics where run in (select value from json_each(?1))";
         let mut all: BTreeMap<i64, BTreeMap<String, Point>> = BTreeMap::new();
         for mut row in self.fetch(sql, &[list(runs)])? {
             let value = if row.int(2)? != 0 { f64::NAN } else { row.real(3)? };
             let point = Point { value, timestamp_ms: row.int(4)?, step: row.int(5)? };
             all.entry(row.int(0)?).or_default().insert(row.text(1)?, point);
         }
-        let loose = "select distinct run from point_batches where rows > 0 and run in (select value from json_each(?1))";
+        let loose =
+            "select distinct run from point_batches where rows > 0 and run in (select value from json_each(?1))";
         for mut row in self.fetch(loose, &[list(runs)])? {
             let run = row.int(0)?;
             for (key, gathered) in self.loose_points(run, None)? {
@@ -209,7 +211,9 @@ impl Tx<'_> {
     fn loose_points(&mut self, run: i64, only: Option<&str>) -> Result<BTreeMap<String, Vec<Point>>, Error> {
         let mut all: BTreeMap<String, Vec<Point>> = BTreeMap::new();
         for mut row in self.fetch("select points from point_batches where run = ?1 order by n", &[run.into()])? {
-            for (key, points) in batch(&row.blob(0)?)?.into_iter().filter(|(key, _)| only.is_none_or(|only| only == key)) {
+            for (key, points) in
+                batch(&row.blob(0)?)?.into_iter().filter(|(key, _)| only.is_none_or(|only| only == key))
+            {
                 all.entry(key).or_default().extend(points);
             }
         }

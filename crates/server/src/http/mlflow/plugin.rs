@@ -48,7 +48,8 @@ async fn folder(app: &App, by: &Asker, name: &str, write: bool) -> Result<String
 pub(super) async fn files(State(app): State<App>, Path(at): Path<At>, call: Call) -> super::Answer {
     let folder = folder(&app, &call.by, &at.name, false).await?;
     let (files, workspace, prefix) = (app.files.clone(), call.by.workspace().to_owned(), format!("{folder}/"));
-    let found = tokio::task::spawn_blocking(move || files.list(&workspace, ARTIFACT_CONTAINER, &prefix, "", usize::MAX));
+    let found =
+        tokio::task::spawn_blocking(move || files.list(&workspace, ARTIFACT_CONTAINER, &prefix, "", usize::MAX));
     let found = found.await.map_err(|_| store::Error::Closed)?.map_err(crate::problem::Problem::from)?;
     let value: Vec<Value> = found.iter().map(|file| described(&at.name, &folder, file)).collect();
     Ok(Json(json!({"value": value, "continuationToken": null, "nextLink": null})))
