@@ -6,7 +6,9 @@
 pub mod arm;
 pub mod blob;
 pub mod client;
-pub mod openapi;
+#[macro_use]
 pub mod routes;
+pub mod mlflow;
+pub mod openapi;
 
 pub use client::{Client, ClientError, Connection};

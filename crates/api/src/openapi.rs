@@ -3,7 +3,7 @@
 //! Bodies are described by their envelope only: what a client sends beyond what this version knows is kept and given
 //! back, so a closed description would be wrong.
 
-use crate::routes::{Access, ROUTES, Route};
+use crate::routes::{self, Access, Route};
 use serde_json::{Map, Value, json};
 
 /// Routes that answer with a page of things.
@@ -43,7 +43,7 @@ const RESOURCES: &[&str] = &[
 /// The OpenAPI document of a server of this version.
 pub fn openapi(version: &str) -> Value {
     let mut paths: Map<String, Value> = Map::new();
-    for route in ROUTES {
+    for route in routes::all() {
         let at = paths.entry(route.path.replace("{*", "{")).or_insert_with(|| json!({}));
         at[route.method.to_lowercase()] = operation(route);
     }
@@ -129,6 +129,7 @@ fn refusal(route: &Route) -> Value {
         _ if route.method == "HEAD" => return json!({"description": "the code is in `x-ms-error-code`"}),
         _ if is_blob(route) => ("application/xml", json!({"type": "object"})),
         "token" => ("application/json", json!({"$ref": "#/components/schemas/OAuthError"})),
+        id if id.starts_with("mlflow_") => ("application/json", json!({"$ref": "#/components/schemas/MlflowError"})),
         _ => ("application/json", json!({"$ref": "#/components/schemas/Error"})),
     };
     let mut content = Map::new();
@@ -154,6 +155,9 @@ fn schemas() -> Value {
                 "properties": {"code": text, "message": text, "details": {"type": "array"}},
             }},
         },
+        "MlflowError": {
+            "type": "object", "required": ["error_code", "message"], "properties": {"error_code": text, "message": text},
+        },
         "OAuthError": {
             "type": "object", "required": ["error", "error_description"],
             "properties": {"error": text, "error_description": text},
@@ -169,9 +173,9 @@ mod tests {
     fn every_route_is_described_once_and_every_name_above_is_a_route() {
         let described = openapi("1");
         let count: usize = described["paths"].as_object().unwrap().values().map(|p| p.as_object().unwrap().len()).sum();
-        assert_eq!(count, ROUTES.len());
+        assert_eq!(count, routes::all().count());
         for id in LISTS.iter().chain(RESOURCES) {
-            assert!(ROUTES.iter().any(|route| route.id == *id), "{id}");
+            assert!(routes::all().any(|route| route.id == *id), "{id}");
         }
     }
 }

@@ -90,7 +90,7 @@ const fn route(
 
 use Access::{Agent, Contributor, Known, Open, Owner, Reader, Signed};
 
-/// Every route of the server.
+/// Every route of the server but MLflow's calls, which have a table of their own.
 pub const ROUTES: &[Route] = &[
     route("GET", "/healthz", "health", Open, "whether the process is alive"),
     route("GET", "/health", "health_alias", Open, "the same as `/healthz`"),
@@ -544,3 +544,8 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/agent/v1/poll", "agent_poll", Agent, "assignments and stops; waits until there are some"),
     route("POST", "/agent/v1/report", "agent_report", Agent, "what happened to attempts, and readings of the node"),
 ];
+
+/// Every route, MLflow's calls under each of their prefixes included.
+pub fn all() -> impl Iterator<Item = &'static Route> {
+    ROUTES.iter().chain(crate::mlflow::routes())
+}

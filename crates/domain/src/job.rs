@@ -4,7 +4,7 @@
 //! way from one to the next. An attempt is named in a state until its end is known, so no state can
 //! forget a process that may still run.
 
-use crate::{AttemptId, JobName, Timestamp};
+use crate::{AttemptId, JobName, Timestamp, tracking::RunStatus};
 use serde::{Deserialize, Serialize};
 
 /// A job as the server keeps it. The resource body is kept beside it, as the client sent it.
@@ -239,6 +239,27 @@ impl Job {
         }
         self.state = next;
         Ok(())
+    }
+
+    /// The job as a tracked run: its status, when it began (for one that has not, when it was accepted), when it ended.
+    pub fn as_run(&self) -> (RunStatus, Timestamp, Option<Timestamp>) {
+        let started = self.state.started_at().unwrap_or(self.created_at);
+        match &self.state {
+            JobState::Queued { .. } | JobState::Placed { .. } | JobState::Preparing { .. } => {
+                (RunStatus::Scheduled, started, None)
+            }
+            JobState::Running { .. } | JobState::Finalizing { .. } | JobState::Stopping { .. } => {
+                (RunStatus::Running, started, None)
+            }
+            JobState::Ended { outcome, at, .. } => {
+                let status = match outcome {
+                    Outcome::Completed => RunStatus::Finished,
+                    Outcome::Failed(_) => RunStatus::Failed,
+                    Outcome::Canceled { .. } => RunStatus::Killed,
+                };
+                (status, started, Some(*at))
+            }
+        }
     }
 
     /// The id the next attempt will have.

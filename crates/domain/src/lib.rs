@@ -15,6 +15,7 @@ pub mod resources;
 pub mod sizes;
 pub mod spec;
 pub mod time;
+pub mod tracking;
 
 pub use access::Role;
 pub use assignment::{Assignment, EnvironmentPlan, Place, Plan, PlannedInput, PlannedOutput};

@@ -168,6 +168,13 @@ pub fn friendly(random: [u8; 12]) -> JobName {
     JobName(format!("{adjective}_{noun}_{tail}"))
 }
 
+/// A friendly name for a run that was given none: `adjective-noun-` and a number up to 999.
+pub fn run_name(random: [u8; 4]) -> String {
+    let adjective = ADJECTIVES[usize::from(random[0]) % ADJECTIVES.len()];
+    let noun = NOUNS[usize::from(random[1]) % NOUNS.len()];
+    format!("{adjective}-{noun}-{}", u16::from_be_bytes([random[2], random[3]]) % 1000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -69,6 +69,14 @@ pub(crate) fn canonical(uri: &Uri) -> Option<Uri> {
     if let Some(long) = crate::http::registries::long_path(whole) {
         return with_path(uri, long);
     }
+    // Pages of MLflow's own call the same API at an address of their own.
+    if let Some((before, after)) = whole.split_once("/ajax-api/")
+        && (before.is_empty() || before.starts_with("/mlflow/"))
+    {
+        let plain = format!("{before}/api/{after}");
+        let uri = with_path(uri, plain)?;
+        return Some(canonical(&uri).unwrap_or(uri));
+    }
     let (service, path) = split_service(whole);
     let is_resource = path.get(1..14).is_some_and(|head| head.eq_ignore_ascii_case("subscriptions"));
     if !is_resource {

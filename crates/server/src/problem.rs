@@ -77,6 +77,7 @@ impl From<store::Error> for Problem {
                 "DiskFull",
                 "the server's disk is full and nothing was changed; free some space and try again",
             ),
+            E::Refused => (StatusCode::BAD_REQUEST, "UserError", "this cannot be done; nothing was changed"),
             E::Closed => (StatusCode::SERVICE_UNAVAILABLE, "ShuttingDown", "the server is shutting down"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "the server could not do this; its log says why"),
         };
@@ -116,13 +117,20 @@ impl From<std::io::Error> for Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
+impl Problem {
+    /// Writes down what is no client's fault.
+    pub(crate) fn log(&self) {
         if self.status.is_server_error() {
             let cause =
                 self.cause.as_ref().map(|cause| domain::causes::in_one_line(cause.as_ref())).unwrap_or_default();
             tracing::error!(status = self.status.as_u16(), code = self.code, cause, "{}", self.message);
         }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        self.log();
         let details: Vec<_> =
             self.details.iter().map(|(code, message)| json!({"code": code, "message": message})).collect();
         let body =

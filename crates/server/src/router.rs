@@ -8,7 +8,7 @@ use crate::{
     metrics::Request as Counted,
     problem::Problem,
 };
-use api::routes::{Access, ROUTES, Route};
+use api::routes::{self, Access, Route};
 use axum::{
     Router,
     extract::{MatchedPath, Request, State},
@@ -18,7 +18,10 @@ use axum::{
     routing::{MethodRouter, delete, get, head, patch, post, put},
 };
 use domain::{Role, access::EVERYWHERE};
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::LazyLock,
+};
 use store::Act;
 use tokio::time::Instant;
 
@@ -27,7 +30,7 @@ const BODY_BYTES: usize = 8 << 20;
 
 pub(crate) fn router(app: App) -> Router {
     let mut by_path: BTreeMap<&str, MethodRouter<App>> = BTreeMap::new();
-    for route in ROUTES {
+    for route in routes::all() {
         let at = by_path.remove(route.path).unwrap_or_default();
         by_path.insert(route.path, at.merge(handler(route)));
     }
@@ -39,6 +42,13 @@ pub(crate) fn router(app: App) -> Router {
         .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES))
         .layer(middleware::from_fn_with_state(app.clone(), http::blobs::manners))
         .with_state(app)
+}
+
+/// The routes by path and method.
+fn table() -> &'static HashMap<(&'static str, &'static str), &'static Route> {
+    static TABLE: LazyLock<HashMap<(&'static str, &'static str), &'static Route>> =
+        LazyLock::new(|| routes::all().map(|route| ((route.path, route.method), route)).collect());
+    &TABLE
 }
 
 fn handler(route: &Route) -> MethodRouter<App> {
@@ -165,6 +175,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "blob_delete" => delete(blobs::delete),
         "agent_poll" => post(agents::poll),
         "agent_report" => post(agents::report),
+        id if id.starts_with("mlflow_") => http::mlflow::handler(id),
         other => unreachable!("route `{other}` has no handler"),
     }
 }
@@ -173,11 +184,15 @@ fn handler(route: &Route) -> MethodRouter<App> {
 async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let matched = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().as_str();
-    let route = ROUTES.iter().find(|route| Some(route.path) == matched.as_deref() && route.method == method);
+    let route = matched.as_deref().and_then(|path| table().get(&(path, method)).copied());
     let id = route.map_or("none", |route| route.id);
     let started = Instant::now();
     let long = is_long(&request);
-    let place = route.map_or_else(String::new, |route| place_of(route.path, request.uri().path()));
+    let place = route.map_or_else(String::new, |route| match place_of(route.path, request.uri().path()) {
+        // Without a workspace in its address, MLflow's API is that of the default one.
+        place if place == EVERYWHERE && route.id.starts_with("mlflow_") => app.settings.workspace.clone(),
+        place => place,
+    });
     let mut act = Act {
         at: app.now(),
         caller: String::new(),
@@ -189,7 +204,7 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
     let readable = percent_encoding::percent_decode_str(request.uri().path()).decode_utf8().is_ok();
     // What anyone may ask, anyone may be told how not to ask.
     let open = route.is_none()
-        && ROUTES.iter().any(|route| route.access == Access::Open && Some(route.path) == matched.as_deref());
+        && routes::all().any(|route| route.access == Access::Open && Some(route.path) == matched.as_deref());
     if open {
         return http::meta::wrong_method(request.uri().clone()).await;
     }
@@ -197,13 +212,17 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         Ok(_) if !readable => Problem::bad("the address is not UTF-8 text").into_response(),
         Ok(caller) => {
             act.caller = caller.unwrap_or_default();
-            let silent = method_is_read(&act.method) || id.starts_with("agent_");
+            // What is logged to a run is on record in the run.
+            let silent = method_is_read(&act.method) || id.starts_with("agent_") || api::mlflow::is_logging(id);
             if silent { next.run(request).await } else { store::acting(act, next.run(request)).await }
         }
         Err((caller, problem)) => {
             act.caller = caller;
             record_refusal(&app, act, &problem).await;
-            problem.into_response()
+            match id.starts_with("mlflow_") {
+                true => http::mlflow::Fault::from(problem).into_response(),
+                false => problem.into_response(),
+            }
         }
     };
     if long && (answer.status().is_client_error() || answer.status().is_server_error()) {
@@ -279,7 +298,8 @@ fn allow(
     if !unlimited && !app.limits.take(&caller.name, app.now()) {
         return Err((caller.name, too_often()));
     }
-    if let Err(problem) = check(app, &caller, access, place, request) {
+    let tracking = route.is_some_and(|route| route.id.starts_with("mlflow_"));
+    if let Err(problem) = check(app, &caller, (access, tracking), place, request) {
         return Err((caller.name, problem));
     }
     let name = caller.name.clone();
@@ -287,7 +307,14 @@ fn allow(
     Ok(Some(name))
 }
 
-fn check(app: &App, caller: &Caller, access: Access, place: &str, request: &Request) -> Result<(), Problem> {
+/// `tracking`: the route is one of MLflow's, whose handlers look closer at jobs.
+fn check(
+    app: &App,
+    caller: &Caller,
+    (access, tracking): (Access, bool),
+    place: &str,
+    request: &Request,
+) -> Result<(), Problem> {
     let meant = match access {
         Access::Signed => caller.is_meant_for(&http::identity::blob_audiences(app)),
         _ => caller.is_meant_for(&http::identity::resource_audiences(app)),
@@ -307,6 +334,7 @@ fn check(app: &App, caller: &Caller, access: Access, place: &str, request: &Requ
     };
     let fits = match (&caller.who, needed) {
         (Who::Agent, _) => false,
+        (Who::Job { workspace, .. }, _) if tracking => place.eq_ignore_ascii_case(workspace),
         (Who::Job { workspace, job }, Some(Role::Reader)) => {
             let own = format!("/workspaces/{workspace}/jobs/{job}");
             let path = request.uri().path();
@@ -350,12 +378,12 @@ mod tests {
 
     #[test]
     fn every_route_of_the_table_has_a_handler() {
-        ROUTES.iter().for_each(|route| drop(handler(route)));
+        routes::all().for_each(|route| drop(handler(route)));
     }
 
     #[test]
     fn only_what_is_asked_before_one_has_a_token_is_open() {
-        let open: Vec<&str> = ROUTES.iter().filter(|r| r.access == Access::Open).map(|r| r.id).collect();
+        let open: Vec<&str> = routes::all().filter(|r| r.access == Access::Open).map(|r| r.id).collect();
         let before = ["cloud_metadata", "discovery", "openid", "openid_v2", "token", "machine_token"];
         assert_eq!(open, [["health", "health_alias", "ready", "openapi"].as_slice(), &before, &["score"]].concat());
     }

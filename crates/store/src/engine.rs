@@ -10,7 +10,7 @@ mod values;
 pub use migrate::SCHEMA_VERSION;
 pub use values::{Row, Value};
 
-use crate::{Error, Tx, secrets::Keyring};
+use crate::{BELLS, Error, Tx, secrets::Keyring};
 use rusqlite::{Connection, OpenFlags};
 use std::{
     panic::{self, AssertUnwindSafe},
@@ -44,7 +44,7 @@ pub struct Engine {
 impl Engine {
     pub(crate) fn open(
         home: &Path,
-        bells: Arc<[watch::Sender<u64>; 3]>,
+        bells: Arc<[watch::Sender<u64>; BELLS]>,
         keyring: Arc<Keyring>,
     ) -> Result<Engine, Error> {
         let path: PathBuf = home.join("peregrine.db");
@@ -126,7 +126,7 @@ fn in_snapshot<T>(
     work: impl FnOnce(&mut Tx<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     connection.execute_batch("begin")?;
-    let result = work(&mut Tx { on: connection, rung: [false; 3], keyring });
+    let result = work(&mut Tx { on: connection, rung: [false; BELLS], keyring });
     connection.execute_batch("commit")?;
     result
 }
@@ -151,17 +151,17 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
 fn write_all(
     connection: Connection,
     pieces: &mpsc::Receiver<Piece>,
-    bells: &[watch::Sender<u64>; 3],
+    bells: &[watch::Sender<u64>; BELLS],
     keyring: &Keyring,
     path: &Path,
 ) {
     while let Ok(first) = pieces.recv() {
         let mut answers = Vec::new();
-        let mut rung = [false; 3];
+        let mut rung = [false; BELLS];
         let mut begun = connection.execute_batch("begin immediate");
         let mut next = Some(first);
         while let Some(piece) = next {
-            let mut tx = Tx { on: &connection, rung: [false; 3], keyring };
+            let mut tx = Tx { on: &connection, rung: [false; BELLS], keyring };
             if begun.is_ok() {
                 begun = connection.execute_batch("savepoint piece");
             }

@@ -12,6 +12,7 @@ pub mod tables;
 
 pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
 pub use tables::{
+    DEFAULT_EXPERIMENT, ExperimentRow, Latest, LoggedModelRow, ModelPoint, NewRun, RunInput, RunModel, RunQuery, RunRow, Texts,
     Act, AssetKey, AssetRow, AuditRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobPage, JobRow, NewJob,
     NodeRow, OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, VersionFilter, WorkspaceRow,
     acting,
@@ -30,6 +31,9 @@ pub enum Error {
     Conflict,
     #[error("it exists already")]
     Exists,
+    /// The work found a reason of its own not to go on; everything it did is undone.
+    #[error("the work was given up")]
+    Refused,
     #[error("the disk that holds `{}` is full", .path.display())]
     Full { path: PathBuf },
     #[error(
@@ -73,13 +77,18 @@ pub enum Bell {
     Agents,
     /// Any job's state.
     Jobs,
+    /// Points of any run.
+    Points,
 }
+
+/// How many bells there are.
+pub(crate) const BELLS: usize = 4;
 
 /// A handle to the store; cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     engine: Engine,
-    bells: Arc<[watch::Sender<u64>; 3]>,
+    bells: Arc<[watch::Sender<u64>; BELLS]>,
     home: Arc<Path>,
     secrets: Arc<secrets::Keyring>,
     files: files::Files,
@@ -88,7 +97,7 @@ pub struct Store {
 /// One unit of work. Methods that read and write tables live in [`tables`].
 pub struct Tx<'c> {
     pub(crate) on: &'c rusqlite::Connection,
-    pub(crate) rung: [bool; 3],
+    pub(crate) rung: [bool; BELLS],
     pub(crate) keyring: &'c secrets::Keyring,
 }
 
@@ -96,7 +105,7 @@ impl Store {
     /// Opens (or makes) the database under `home` and brings its schema up to date.
     pub fn open(home: &Path) -> Result<Store, Error> {
         let secrets = Arc::new(secrets::Keyring::load_or_make(&home.join("keys"))?);
-        let bells = Arc::new([watch::Sender::new(0), watch::Sender::new(0), watch::Sender::new(0)]);
+        let bells = Arc::new(std::array::from_fn(|_| watch::Sender::new(0)));
         let engine = Engine::open(home, Arc::clone(&bells), Arc::clone(&secrets))?;
         Ok(Store { engine, bells, home: home.into(), secrets, files: files::Files::under(home) })
     }

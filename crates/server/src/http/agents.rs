@@ -6,7 +6,7 @@
 
 use super::Body;
 use crate::{
-    app::{App, Seen},
+    app::{App, Seen, scope},
     auth::job_token,
     metrics::Labelled,
     problem::Problem,
@@ -21,7 +21,7 @@ use std::{
     collections::{BTreeMap, HashMap, HashSet},
     time::Duration,
 };
-use store::{Bell, Error, Tx};
+use store::{Bell, Error, Tx, WorkspaceRow};
 
 /// How long a poll waits for something to say.
 const WAIT: Duration = Duration::from_secs(20);
@@ -112,7 +112,11 @@ async fn offers(app: &App, poll: &Poll) -> Result<PollAnswer, Problem> {
     if !lost.is_empty() {
         app.store.write(move |tx| settle_lost(tx, lost, now)).await?;
     }
-    let assignments = found.offer.into_iter().map(|a| with_server_variables(app, a, now)).collect();
+    let mut assignments = Vec::with_capacity(found.offer.len());
+    for assignment in found.offer {
+        let workspace = app.workspace(&assignment.workspace).await?;
+        assignments.push(with_server_variables(app, &workspace, assignment, now));
+    }
     Ok(PollAnswer { assignments, stop: found.stop, unknown: found.unknown, leave: false })
 }
 
@@ -179,6 +183,15 @@ fn assignment(tx: &mut Tx<'_>, attempt: AttemptId) -> Result<Option<Assignment>,
         let secret = tx.datastore_secret(&job.workspace, &datastore)?;
         secrets.insert(datastore, secret);
     }
+    let run = tx.run(&job.workspace, job.name.as_str())?;
+    let experiment = run.map(|run| tx.experiment(&job.workspace, run.number)).transpose()?.flatten();
+    let mut server_variables = BTreeMap::new();
+    if let Some(experiment) = experiment {
+        server_variables.insert("MLFLOW_EXPERIMENT_ID".to_owned(), experiment.number.to_string());
+        server_variables.insert("AZUREML_EXPERIMENT_ID".to_owned(), experiment.number.to_string());
+        server_variables.insert("MLFLOW_EXPERIMENT_NAME".to_owned(), experiment.name.clone());
+        server_variables.insert("AZUREML_ARM_PROJECT_NAME".to_owned(), experiment.name);
+    }
     Ok(Some(Assignment {
         number: job.attempts.saturating_sub(1),
         workspace: job.workspace.clone(),
@@ -187,7 +200,7 @@ fn assignment(tx: &mut Tx<'_>, attempt: AttemptId) -> Result<Option<Assignment>,
         attempt,
         plan,
         secrets,
-        server_variables: BTreeMap::new(),
+        server_variables,
     }))
 }
 
@@ -207,17 +220,17 @@ fn datastores_of(plan: &domain::Plan) -> HashSet<String> {
 }
 
 /// What a job's process is told about its workspace and its server.
-fn with_server_variables(app: &App, mut assignment: Assignment, now: Timestamp) -> Assignment {
+fn with_server_variables(app: &App, row: &WorkspaceRow, mut assignment: Assignment, now: Timestamp) -> Assignment {
     let expires = Timestamp(now.0 + TOKEN_LIFE_MS);
     let token = job_token(app.store.keyring(), &assignment.workspace, assignment.job.as_str(), expires);
-    let workspace =
-        app.workspaces.lock().expect("nothing panics while it holds the table").get(&assignment.workspace).cloned();
+    let job = assignment.job.to_string();
     let mut set = |name: &str, value: String| drop(assignment.server_variables.insert(name.to_owned(), value));
-    if let Some(row) = workspace {
-        set("AZUREML_ARM_SUBSCRIPTION", row.subscription.clone());
-        set("AZUREML_ARM_RESOURCEGROUP", row.resource_group.clone());
-        set("AZUREML_WORKSPACE_ID", row.id.clone());
-    }
+    set("MLFLOW_TRACKING_URI", format!("{}/mlflow/v1.0{}", app.url, scope(row).path()));
+    set("MLFLOW_TRACKING_TOKEN", token.clone());
+    set("MLFLOW_RUN_ID", job);
+    set("AZUREML_ARM_SUBSCRIPTION", row.subscription.clone());
+    set("AZUREML_ARM_RESOURCEGROUP", row.resource_group.clone());
+    set("AZUREML_WORKSPACE_ID", row.id.clone());
     set("AZUREML_ARM_WORKSPACE_NAME", assignment.workspace.clone());
     set("IDENTITY_ENDPOINT", format!("{}/msi/token", app.url));
     set("IDENTITY_HEADER", token.clone());

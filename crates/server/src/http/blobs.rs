@@ -226,6 +226,16 @@ pub(crate) async fn delete(
     }
 }
 
+/// Keeps the body of a request under a name, for those who have their own way of asking.
+pub(crate) async fn take(app: &App, spot: Spot, request: Request) -> Result<Response, Problem> {
+    write::blob(app, spot, request).await
+}
+
+/// What is kept under a name, or a range of it.
+pub(crate) async fn give(app: &App, spot: Spot, headers: &HeaderMap) -> Result<Response, Problem> {
+    read::blob(app, spot, headers, true).await
+}
+
 fn word<'a>(asked: &'a HashMap<String, String>, key: &str) -> &'a str {
     asked.get(key).map_or("", String::as_str)
 }

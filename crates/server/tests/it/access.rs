@@ -7,7 +7,7 @@ use crate::{
 };
 use api::{
     Client,
-    routes::{Access, ROUTES},
+    routes::{self, Access},
 };
 use domain::Role;
 use reqwest::Method;
@@ -41,7 +41,7 @@ fn refusal(answer: &Answer, id: &str) -> String {
 async fn every_route_refuses_the_anonymous_and_the_unknown() {
     let server = Server::start().await;
     let stranger = server.with_token("nonsense");
-    for route in ROUTES.iter().filter(|route| route.access != Access::Open) {
+    for route in routes::all().filter(|route| route.access != Access::Open) {
         let request = || server.user.request(method(route.method), &filled(route.path)).json(&json!({}));
         let anonymous = send(without_token(request())).await;
         assert_eq!(anonymous.status, 401, "{}: {}", route.id, anonymous.text());
@@ -62,7 +62,7 @@ async fn every_route_refuses_a_role_that_is_too_low_and_takes_one_that_is_not() 
     let mut tried = 0;
     for role in Role::ALL {
         let (client, _) = someone(&server, role.as_str(), role, Some("default")).await;
-        for route in ROUTES {
+        for route in routes::all() {
             let (Some(needed), true) = (needed(route.access), route.path.contains("{workspace}")) else { continue };
             // These would end the test's own ground.
             if matches!(route.id, "workspace_delete") && role >= needed {
@@ -103,7 +103,7 @@ async fn only_owners_of_the_whole_server_manage_it() {
 #[tokio::test]
 async fn agents_and_users_keep_to_their_own_routes() {
     let server = Server::start().await;
-    for route in ROUTES.iter().filter(|route| route.method != "HEAD") {
+    for route in routes::all().filter(|route| route.method != "HEAD") {
         let agents = route.access == Access::Agent;
         let wrong = if agents { &server.user } else { &server.agent };
         if route.access == Access::Open {

@@ -10,7 +10,7 @@ use std::path::Path;
 pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 
 /// Step `i` leads from schema `i` to `i + 1`.
-const STEPS: &[&str] = &[include_str!("schema-1.sql"), include_str!("schema-2.sql")];
+const STEPS: &[&str] = &[include_str!("schema-1.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
 
 /// A database larger than this is not read whole at each start.
 const CHECKED_WHOLE_BYTES: u64 = 8 << 20;
@@ -70,4 +70,36 @@ fn keep_copy(on: &Connection, home: &Path, found: i64) -> Result<(), Error> {
     }
     on.execute("vacuum into ?1", [to.to_string_lossy()])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A database of schema 2 with a workspace and jobs in several states.
+    const BEFORE: &str = r#"
+        insert into workspaces (name, id, subscription, resource_group, body, created_at, changed_at)
+            values ('w', 'i', 's', 'g', '{}', 5, 5);
+        insert into jobs (workspace, name, body, plan, state, phase, status, kind, experiment, target, cpu_milli,
+            memory_bytes, gpus, archived, priority, max_retries, created_by, created_at, changed_at) values
+            ('w', 'waits', '{}', '{}', '{"is":"queued","since":10}', 'queued', 'Queued', 'Command', 'Default', 'local', 1, 1, 0, 0, 2, 0, 'me', 10, 10),
+            ('w', 'runs', '{}', '{}', '{"is":"running","attempt":"a","since":30}', 'running', 'Running', 'Command', 'x', 'local', 1, 1, 0, 0, 2, 0, 'me', 20, 30),
+            ('w', 'ended', '{}', '{}', '{"is":"ended","outcome":{"how":"completed"},"at":50,"started_at":40}', 'ended', 'Completed', 'Command', 'x', 'local', 1, 1, 0, 1, 2, 0, 'me', 35, 50);
+    "#;
+
+    #[test]
+    fn jobs_that_were_there_become_runs() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("peregrine.db");
+        let on = Connection::open(&path).unwrap();
+        STEPS[..2].iter().for_each(|step| on.execute_batch(step).unwrap());
+        on.execute_batch(&format!("{BEFORE} pragma user_version = 2;")).unwrap();
+        check_and_migrate(&on, home.path(), &path).unwrap();
+        let sql = "select r.run_id || ' ' || e.number || ' ' || r.status || ' ' || r.started_at || ' ' || \
+                   coalesce(r.ended_at, '-') || ' ' || coalesce(r.deleted_at, '-') \
+                   from runs r join experiments e on e.seq = r.experiment order by r.seq";
+        let mut statement = on.prepare(sql).unwrap();
+        let rows: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        assert_eq!(rows, ["waits 0 SCHEDULED 10 - -", "runs 1 RUNNING 30 - -", "ended 1 FINISHED 40 50 50"]);
+    }
 }

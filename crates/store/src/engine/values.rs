@@ -81,6 +81,13 @@ impl Row {
         }
     }
 
+    pub fn maybe_real(&mut self, at: usize) -> Result<Option<f64>, Error> {
+        match self.slot(at)? {
+            Value::Null => Ok(None),
+            _ => self.real(at).map(Some),
+        }
+    }
+
     pub fn blob(&mut self, at: usize) -> Result<Vec<u8>, Error> {
         match std::mem::replace(self.slot(at)?, Value::Null) {
             Value::Blob(bytes) => Ok(bytes),
@@ -132,6 +139,18 @@ impl From<&str> for Value {
 impl From<String> for Value {
     fn from(text: String) -> Value {
         Value::Text(text)
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Value {
+        Value::Blob(bytes)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(n: f64) -> Value {
+        Value::Real(n)
     }
 }
 

@@ -81,6 +81,22 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Gives all versions of a name another name, which must be free.
+    pub fn rename_assets(
+        &mut self,
+        workspace: &str,
+        kind: &str,
+        from: &str,
+        to: &str,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        self.exec(
+            "update assets set name = ?4, changed_at = ?5 where workspace = ?1 and kind = ?2 and name = ?3",
+            &[workspace.into(), kind.into(), from.into(), to.into(), now.into()],
+        )?;
+        Ok(())
+    }
+
     pub fn delete_asset(&mut self, seq: i64) -> Result<(), Error> {
         self.exec("delete from assets where seq = ?1", &[seq.into()])?;
         Ok(())

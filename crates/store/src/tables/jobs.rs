@@ -89,6 +89,7 @@ impl Tx<'_> {
             ],
         )?;
         let seq = self.on.last_insert_rowid();
+        self.insert_job_run(seq, new)?;
         self.add_event(seq, new.at, "accepted", &format!("accepted for compute target `{}`", new.target))?;
         self.ring(Bell::Queue);
         self.ring(Bell::Jobs);
@@ -113,6 +114,10 @@ impl Tx<'_> {
         )?;
         if changed == 0 {
             return Err(Error::Conflict);
+        }
+        // On its way from the queue to its start a job is, as a run, what it was before.
+        if !matches!(job.state, JobState::Placed { .. } | JobState::Preparing { .. }) {
+            self.follow_job(job)?;
         }
         self.ring(Bell::Jobs);
         match job.state {
@@ -140,6 +145,7 @@ impl Tx<'_> {
             "update jobs set body = ?2, archived = ?3, changed_at = ?4 where seq = ?1",
             &[seq.into(), body.into(), archived.into(), now.into()],
         )?;
+        self.archive_job_run(seq, archived, now)?;
         self.ring(Bell::Jobs);
         Ok(())
     }
@@ -147,6 +153,12 @@ impl Tx<'_> {
     pub fn job(&mut self, workspace: &str, name: &str) -> Result<Option<JobRow>, Error> {
         let sql = format!("select {ROW} from jobs where workspace = ?1 and name = ?2");
         self.fetch_one(&sql, &[workspace.into(), name.into()])?.map(row_of).transpose()
+    }
+
+    /// Jobs by their place in the table, in no order.
+    pub fn jobs_by_seq(&mut self, seqs: &[i64]) -> Result<Vec<JobRow>, Error> {
+        let sql = format!("select {ROW} from jobs where seq in (select value from json_each(?1))");
+        self.fetch(&sql, &[super::points::list(seqs)])?.into_iter().map(row_of).collect()
     }
 
     pub fn job_by_seq(&mut self, seq: i64) -> Result<Option<Job>, Error> {

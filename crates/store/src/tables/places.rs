@@ -60,6 +60,7 @@ impl Tx<'_> {
                 row.changed_at.into(),
             ],
         )?;
+        self.experiment_named(&row.name, super::DEFAULT_EXPERIMENT, row.created_at)?;
         Ok(())
     }
 
@@ -70,6 +71,7 @@ impl Tx<'_> {
             return Err(Error::Conflict);
         }
         self.exec("delete from events where job_seq in (select seq from jobs where workspace = ?1)", &[name.into()])?;
+        self.purge_tracking(name)?;
         for table in ["jobs", "assets", "datastores", "computes", "records", "operations", "roles", "blob_metadata"] {
             self.exec(&format!("delete from {table} where workspace = ?1"), &[name.into()])?;
         }

@@ -6,6 +6,8 @@ mod assets;
 mod commit;
 mod jobs;
 mod open;
+mod points;
+mod runs;
 mod secrets;
 
 use domain::{JobName, Plan, Resources, Timestamp};

@@ -1,0 +1,195 @@
+//! Metric points: appended as they come, folded into compact chunks, never changed.
+//!
+//! A request's points are one row, so that logging costs one insert whatever its size. When a run has gathered enough of
+//! them they are folded: per metric a chunk is added and the latest value is written, which search reads.
+//! Invariants: a point that was acknowledged is in a batch or in a chunk; folding changes nothing that is shown.
+
+use crate::{Bell, Error, Tx, Value};
+use domain::tracking::points::{self, Point};
+use std::collections::BTreeMap;
+
+/// A run's batches are folded when they are this many, or this large together.
+const FOLD_ROWS: i64 = 512;
+const FOLD_BYTES: i64 = 1 << 20;
+/// Chunks of one metric are joined when they are this many.
+const JOIN_CHUNKS: i64 = 64;
+
+/// The latest value of a metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Latest {
+    pub key: String,
+    pub point: Point,
+}
+
+impl Tx<'_> {
+    /// Adds the points of one request to a run.
+    pub fn append_points(&mut self, run: i64, metrics: &[(&str, Point)]) -> Result<(), Error> {
+        if metrics.is_empty() {
+            return Ok(());
+        }
+        let last = self.fetch_one(
+            "select n, total_bytes from point_batches where run = ?1 order by n desc limit 1",
+            &[run.into()],
+        )?;
+        let (n, total) = match last {
+            Some(mut row) => (row.int(0)? + 1, row.int(1)?),
+            None => (0, 0),
+        };
+        let bytes = points::encode_batch(metrics);
+        let total = total + i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+        self.exec(
+            "insert into point_batches (run, n, total_bytes, points) values (?1, ?2, ?3, ?4)",
+            &[run.into(), n.into(), total.into(), bytes.into()],
+        )?;
+        if n + 1 >= FOLD_ROWS || total >= FOLD_BYTES {
+            self.fold_points(run)?;
+        }
+        self.ring(Bell::Points);
+        Ok(())
+    }
+
+    /// Runs of some experiments with points that are not folded, in no order.
+    pub fn runs_with_loose_points(&mut self, workspace: &str, numbers: &[i64]) -> Result<Vec<i64>, Error> {
+        let sql = "select distinct b.run from point_batches b join runs r on r.seq = b.run \
+                   join experiments e on e.seq = r.experiment \
+                   where e.workspace = ?2 and e.number in (select value from json_each(?1))";
+        let rows = self.fetch(sql, &[list(numbers), workspace.into()])?;
+        rows.into_iter().map(|mut row| row.int(0)).collect()
+    }
+
+    /// Turns a run's batches into chunks and latest values.
+    pub fn fold_points(&mut self, run: i64) -> Result<(), Error> {
+        let loose = self.loose_points(run, None)?;
+        for (key, gathered) in &loose {
+            let next = "select coalesce(max(n), -1) + 1 from point_chunks where run = ?1 and key = ?2";
+            let n = self.fetch_one(next, &[run.into(), key.as_str().into()])?.map_or(Ok(0), |mut row| row.int(0))?;
+            self.put_chunk(run, key, n, gathered)?;
+            if (n + 1) % JOIN_CHUNKS == 0 {
+                self.join_chunks(run, key, n)?;
+            }
+            if let Some(point) = points::latest(gathered) {
+                self.put_latest(run, key, &point)?;
+            }
+        }
+        self.exec("delete from point_batches where run = ?1", &[run.into()])?;
+        Ok(())
+    }
+
+    fn put_chunk(&mut self, run: i64, key: &str, n: i64, points: &[Point]) -> Result<(), Error> {
+        let count = i64::try_from(points.len()).unwrap_or(i64::MAX);
+        self.exec(
+            "insert into point_chunks (run, key, n, count, points) values (?1, ?2, ?3, ?4, ?5)",
+            &[run.into(), key.into(), n.into(), count.into(), points::encode(points).into()],
+        )?;
+        Ok(())
+    }
+
+    /// Makes one large chunk of the last many small ones, without points that were sent twice. It takes the place of the
+    /// last of them, so that the next ones to be joined begin after it and no point is moved more than once.
+    fn join_chunks(&mut self, run: i64, key: &str, last: i64) -> Result<(), Error> {
+        let first = last + 1 - JOIN_CHUNKS;
+        let sql = "select points from point_chunks where run = ?1 and key = ?2 and n >= ?3 order by n";
+        let mut joined = Vec::new();
+        for mut row in self.fetch(sql, &[run.into(), key.into(), first.into()])? {
+            joined.extend(decoded(&row.blob(0)?)?);
+        }
+        self.exec(
+            "delete from point_chunks where run = ?1 and key = ?2 and n >= ?3",
+            &[run.into(), key.into(), first.into()],
+        )?;
+        self.put_chunk(run, key, last, &points::dedup(&joined))
+    }
+
+    fn put_latest(&mut self, run: i64, key: &str, point: &Point) -> Result<(), Error> {
+        if let Some(known) = self.folded_latest(run, key)?
+            && !points::is_later(point, &known)
+        {
+            return Ok(());
+        }
+        let value = (!point.value.is_nan()).then_some(point.value);
+        self.exec(
+            "insert into latest_metrics (run, key, experiment, nan, value, at, step) \
+             select seq, ?2, experiment, ?3, ?4, ?5, ?6 from runs where seq = ?1 \
+             on conflict (run, key) do update set nan = ?3, value = ?4, at = ?5, step = ?6",
+            &[
+                run.into(),
+                key.into(),
+                value.is_none().into(),
+                value.into(),
+                point.timestamp_ms.into(),
+                point.step.into(),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn folded_latest(&mut self, run: i64, key: &str) -> Result<Option<Point>, Error> {
+        let sql = "select nan, value, at, step from latest_metrics where run = ?1 and key = ?2";
+        let row = self.fetch_one(sql, &[run.into(), key.into()])?;
+        row.map(|mut row| {
+            let value = if row.int(0)? != 0 { f64::NAN } else { row.real(1)? };
+            Ok(Point { value, timestamp_ms: row.int(2)?, step: row.int(3)? })
+        })
+        .transpose()
+    }
+
+    /// The latest value of each metric of some runs, by run.
+    pub fn latest_of(&mut self, runs: &[i64]) -> Result<BTreeMap<i64, Vec<Latest>>, Error> {
+        let sql = "select run, key, nan, value, at, step from latest_metrics where run in (select value from json_each(?1))";
+        let mut all: BTreeMap<i64, BTreeMap<String, Point>> = BTreeMap::new();
+        for mut row in self.fetch(sql, &[list(runs)])? {
+            let value = if row.int(2)? != 0 { f64::NAN } else { row.real(3)? };
+            let point = Point { value, timestamp_ms: row.int(4)?, step: row.int(5)? };
+            all.entry(row.int(0)?).or_default().insert(row.text(1)?, point);
+        }
+        let loose = "select distinct run from point_batches where run in (select value from json_each(?1))";
+        for mut row in self.fetch(loose, &[list(runs)])? {
+            let run = row.int(0)?;
+            for (key, gathered) in self.loose_points(run, None)? {
+                let known = all.entry(run).or_default();
+                let both: Vec<Point> = known.get(&key).copied().into_iter().chain(gathered).collect();
+                known.extend(points::latest(&both).map(|point| (key, point)));
+            }
+        }
+        let shown =
+            |metrics: BTreeMap<String, Point>| metrics.into_iter().map(|(key, point)| Latest { key, point }).collect();
+        Ok(all.into_iter().map(|(run, metrics)| (run, shown(metrics))).collect())
+    }
+
+    /// Every point of a metric, each once, by time, step and value.
+    pub fn history(&mut self, run: i64, key: &str) -> Result<Vec<Point>, Error> {
+        let sql = "select points from point_chunks where run = ?1 and key = ?2 order by n";
+        let mut all = Vec::new();
+        for mut row in self.fetch(sql, &[run.into(), key.into()])? {
+            all.extend(decoded(&row.blob(0)?)?);
+        }
+        all.extend(self.loose_points(run, Some(key))?.remove(key).unwrap_or_default());
+        let mut all = points::dedup(&all);
+        if !all.is_sorted_by(|a, b| points::history_order(a, b).is_le()) {
+            all.sort_by(points::history_order);
+        }
+        Ok(all)
+    }
+
+    /// Points that are not folded yet, by metric, in the order they came; of one metric where one is named.
+    fn loose_points(&mut self, run: i64, only: Option<&str>) -> Result<BTreeMap<String, Vec<Point>>, Error> {
+        let mut all: BTreeMap<String, Vec<Point>> = BTreeMap::new();
+        for mut row in self.fetch("select points from point_batches where run = ?1 order by n", &[run.into()])? {
+            let batch = points::decode_batch(&row.blob(0)?).map_err(|error| Error::Decode(error.to_string()))?;
+            for (key, points) in batch.into_iter().filter(|(key, _)| only.is_none_or(|only| only == key)) {
+                all.entry(key).or_default().extend(points);
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn decoded(bytes: &[u8]) -> Result<Vec<Point>, Error> {
+    points::decode(bytes).map_err(|error| Error::Decode(error.to_string()))
+}
+
+/// Numbers as one value of a statement, which reads them with `json_each`.
+pub(crate) fn list(all: &[i64]) -> Value {
+    let text: Vec<String> = all.iter().map(i64::to_string).collect();
+    format!("[{}]", text.join(",")).into()
+}

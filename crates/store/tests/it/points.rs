@@ -1,0 +1,135 @@
+//! Metric points: none is lost, none is doubled, and folding them is seen by nobody.
+
+use super::{NOW, fresh};
+use domain::tracking::Point;
+use std::collections::BTreeMap;
+use store::{NewRun, Store};
+
+async fn run(store: &Store, id: &'static str) -> i64 {
+    let made = store.write(move |tx| {
+        let experiment = tx.experiment_named("w", "e", NOW)?;
+        tx.insert_run(&NewRun {
+            workspace: "w",
+            run_id: id,
+            experiment,
+            job_seq: None,
+            name: id,
+            user: "me",
+            status: "RUNNING",
+            started_at: NOW,
+        })
+    });
+    made.await.unwrap()
+}
+
+fn at(step: i64, value: f64) -> Point {
+    Point { timestamp_ms: NOW.0 + step, step, value }
+}
+
+/// Logs one request a point.
+async fn log(store: &Store, run: i64, key: &'static str, points: Vec<Point>) {
+    let logged = store.write(move |tx| points.iter().try_for_each(|point| tx.append_points(run, &[(key, *point)])));
+    logged.await.unwrap();
+}
+
+async fn history(store: &Store, run: i64, key: &'static str) -> Vec<Point> {
+    store.read(move |tx| tx.history(run, key)).await.unwrap()
+}
+
+async fn latest(store: &Store, run: i64) -> BTreeMap<String, Point> {
+    let mut all = store.read(move |tx| tx.latest_of(&[run])).await.unwrap();
+    all.remove(&run).unwrap_or_default().into_iter().map(|latest| (latest.key, latest.point)).collect()
+}
+
+#[tokio::test]
+async fn what_is_shown_is_the_same_before_and_after_folding() {
+    let (_home, store) = fresh();
+    let run = run(&store, "r").await;
+    let wave: Vec<Point> = (0..100).map(|step| at(step, f64::from(step as i32).sin())).collect();
+    log(&store, run, "loss", wave.clone()).await;
+    log(&store, run, "acc", vec![at(3, 0.5), at(1, 0.25), at(3, 0.75)]).await;
+    let before = (history(&store, run, "loss").await, history(&store, run, "acc").await, latest(&store, run).await);
+    store.write(move |tx| tx.fold_points(run)).await.unwrap();
+    let after = (history(&store, run, "loss").await, history(&store, run, "acc").await, latest(&store, run).await);
+    assert_eq!(before, after);
+    assert_eq!(before.0, wave);
+    assert_eq!(before.1, [at(1, 0.25), at(3, 0.5), at(3, 0.75)]);
+    assert_eq!(before.2["acc"], at(3, 0.75));
+}
+
+#[tokio::test]
+async fn many_requests_are_folded_and_joined_without_losing_a_point() {
+    let (_home, store) = fresh();
+    let run = run(&store, "r").await;
+    // Past 64 foldings of 512 requests each, chunks are joined too.
+    let all: Vec<Point> = (0..512 * 66).map(|step| at(step, step as f64 * 0.5)).collect();
+    for some in all.chunks(4096) {
+        log(&store, run, "loss", some.to_vec()).await;
+    }
+    assert_eq!(history(&store, run, "loss").await, all);
+    assert_eq!(latest(&store, run).await["loss"], *all.last().unwrap());
+}
+
+#[tokio::test]
+async fn a_request_sent_twice_is_counted_once() {
+    let (_home, store) = fresh();
+    let run = run(&store, "r").await;
+    let points = vec![at(0, 1.0), at(1, f64::NAN), at(2, -0.0)];
+    for folds in [false, true, false] {
+        log(&store, run, "loss", points.clone()).await;
+        if folds {
+            store.write(move |tx| tx.fold_points(run)).await.unwrap();
+        }
+    }
+    let shown = history(&store, run, "loss").await;
+    assert_eq!(shown.len(), 3, "{shown:?}");
+    assert!(shown[1].value.is_nan());
+}
+
+#[tokio::test]
+async fn the_latest_value_is_that_of_the_last_step_not_of_the_last_request() {
+    let cases = [
+        ("later step", vec![at(1, 5.0), at(2, 1.0), at(0, 9.0)], 1.0),
+        ("same step, later time", vec![Point { timestamp_ms: 9, ..at(1, 1.0) }, Point { timestamp_ms: 8, ..at(1, 7.0) }], 1.0),
+        ("same step and time, greater value", vec![at(1, 2.0), at(1, 3.0), at(1, 1.0)], 3.0),
+    ];
+    let (_home, store) = fresh();
+    for (n, (what, points, expect)) in cases.into_iter().enumerate() {
+        let run = run(&store, ["a", "b", "c"][n]).await;
+        for point in points {
+            log(&store, run, "m", vec![point]).await;
+            store.write(move |tx| tx.fold_points(run)).await.unwrap();
+        }
+        assert_eq!(latest(&store, run).await["m"].value, expect, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn an_acknowledged_point_outlives_the_process() {
+    let home = tempfile::tempdir().unwrap();
+    let first = store::Store::open(home.path()).unwrap();
+    let run = run(&first, "r").await;
+    log(&first, run, "loss", vec![at(0, 1.0), at(1, 2.0)]).await;
+    // The files as they are at this moment are what a killed process leaves behind.
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["peregrine.db", "peregrine.db-wal"] {
+        std::fs::copy(home.path().join(name), copy.path().join(name)).unwrap();
+    }
+    let second = Store::open(copy.path()).unwrap();
+    assert_eq!(history(&second, run, "loss").await, [at(0, 1.0), at(1, 2.0)]);
+}
+
+#[tokio::test]
+async fn a_purged_run_leaves_nothing_behind() {
+    let (_home, store) = fresh();
+    let (gone, stays) = (run(&store, "gone").await, run(&store, "stays").await);
+    for run in [gone, stays] {
+        log(&store, run, "loss", vec![at(0, 1.0)]).await;
+        store.write(move |tx| tx.fold_points(run)).await.unwrap();
+        log(&store, run, "loss", vec![at(1, 2.0)]).await;
+    }
+    store.write(move |tx| tx.purge_run(gone)).await.unwrap();
+    assert!(history(&store, gone, "loss").await.is_empty());
+    assert_eq!(history(&store, stays, "loss").await.len(), 2);
+    assert!(store.read(|tx| tx.run("w", "gone")).await.unwrap().is_none());
+}
