@@ -12,10 +12,10 @@ pub mod tables;
 
 pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
 pub use tables::{
-    DEFAULT_EXPERIMENT, ExperimentRow, Latest, LoggedModelRow, ModelPoint, NewRun, RunInput, RunModel, RunQuery, RunRow, Texts,
-    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DatastoreRow, EventRow, InUse, JobFilter, JobPage, JobRow, NewJob,
-    NodeRow, OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, VersionFilter, WorkspaceRow,
-    acting,
+    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, EventRow, ExperimentRow, InUse,
+    JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun, NodeRow, OperationRow,
+    PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel, RunQuery, RunRow, Texts,
+    VersionFilter, WorkspaceRow, acting,
 };
 
 use std::{

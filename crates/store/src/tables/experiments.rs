@@ -97,10 +97,8 @@ impl Tx<'_> {
 
     /// Whether there was such a tag.
     pub fn delete_experiment_tag(&mut self, experiment: i64, key: &str) -> Result<bool, Error> {
-        let gone = self.exec(
-            "delete from experiment_tags where experiment = ?1 and key = ?2",
-            &[experiment.into(), key.into()],
-        )?;
+        let gone = self
+            .exec("delete from experiment_tags where experiment = ?1 and key = ?2", &[experiment.into(), key.into()])?;
         Ok(gone > 0)
     }
 

@@ -135,7 +135,8 @@ impl Tx<'_> {
 
     /// The latest value of each metric of some runs, by run.
     pub fn latest_of(&mut self, runs: &[i64]) -> Result<BTreeMap<i64, Vec<Latest>>, Error> {
-        let sql = "select run, key, nan, value, at, step from latest_metrics where run in (select value from json_each(?1))";
+        let sql =
+            "select run, key, nan, value, at, step from latest_metrics where run in (select value from json_each(?1))";
         let mut all: BTreeMap<i64, BTreeMap<String, Point>> = BTreeMap::new();
         for mut row in self.fetch(sql, &[list(runs)])? {
             let value = if row.int(2)? != 0 { f64::NAN } else { row.real(3)? };

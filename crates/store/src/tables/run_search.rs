@@ -134,7 +134,9 @@ impl RunQuery {
         for clause in &self.filter.clauses {
             statement.push(" and ");
             match led {
-                Some(key) if clause.entity == Entity::Metric && clause.key == key.key => on_lead(&mut statement, clause),
+                Some(key) if clause.entity == Entity::Metric && clause.key == key.key => {
+                    on_lead(&mut statement, clause)
+                }
                 _ => statement.holds(clause),
             }
         }

@@ -147,10 +147,8 @@ impl Tx<'_> {
 
     /// Writes a parameter once; the value it had before, if it had one.
     pub fn add_param(&mut self, run: i64, key: &str, value: &str) -> Result<Option<String>, Error> {
-        let known = self.fetch_one(
-            "select value from run_params where run = ?1 and key = ?2",
-            &[run.into(), key.into()],
-        )?;
+        let known =
+            self.fetch_one("select value from run_params where run = ?1 and key = ?2", &[run.into(), key.into()])?;
         if let Some(mut row) = known {
             return row.text(0).map(Some);
         }

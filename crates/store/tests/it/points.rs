@@ -90,7 +90,11 @@ async fn a_request_sent_twice_is_counted_once() {
 async fn the_latest_value_is_that_of_the_last_step_not_of_the_last_request() {
     let cases = [
         ("later step", vec![at(1, 5.0), at(2, 1.0), at(0, 9.0)], 1.0),
-        ("same step, later time", vec![Point { timestamp_ms: 9, ..at(1, 1.0) }, Point { timestamp_ms: 8, ..at(1, 7.0) }], 1.0),
+        (
+            "same step, later time",
+            vec![Point { timestamp_ms: 9, ..at(1, 1.0) }, Point { timestamp_ms: 8, ..at(1, 7.0) }],
+            1.0,
+        ),
         ("same step and time, greater value", vec![at(1, 2.0), at(1, 3.0), at(1, 1.0)], 3.0),
     ];
     let (_home, store) = fresh();

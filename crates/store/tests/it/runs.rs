@@ -118,9 +118,16 @@ async fn pages_join_to_the_whole_wherever_they_are_cut() {
 #[tokio::test]
 async fn a_job_is_a_run_with_the_jobs_status_labels_and_inputs() {
     let (_home, store) = fresh();
-    let body = r#"{"displayName":"shown","tags":{"team":"a"},"inputs":{"lr":{"jobInputType":"literal","value":"0.1"}}}"#;
+    let body =
+        r#"{"displayName":"shown","tags":{"team":"a"},"inputs":{"lr":{"jobInputType":"literal","value":"0.1"}}}"#;
     let seq = store.write(|tx| tx.insert_job(&store::NewJob { body: body.into(), ..new_job("train") })).await.unwrap();
-    for filter in ["tags.team = 'a'", "params.lr = '0.1'", "run_name = 'shown'", "status = 'SCHEDULED'", "tags.mlflow.user = 'me'"] {
+    for filter in [
+        "tags.team = 'a'",
+        "params.lr = '0.1'",
+        "run_name = 'shown'",
+        "status = 'SCHEDULED'",
+        "tags.mlflow.user = 'me'",
+    ] {
         assert_eq!(find(&store, filter, &[], (0, 10)).await, "train", "{filter}");
     }
     let started = Timestamp(NOW.0 + 5000);
@@ -128,7 +135,8 @@ async fn a_job_is_a_run_with_the_jobs_status_labels_and_inputs() {
         let mut job = tx.job_by_seq(seq)?.unwrap();
         job.apply(JobEvent::Placed(AttemptId::of(seq, 0)), NOW).unwrap();
         tx.put_job(&job, None, NOW)?;
-        for (event, at) in [(JobEvent::Started, started), (JobEvent::Over(Outcome::Completed), Timestamp(NOW.0 + 9000))] {
+        for (event, at) in [(JobEvent::Started, started), (JobEvent::Over(Outcome::Completed), Timestamp(NOW.0 + 9000))]
+        {
             job = tx.job_by_seq(seq)?.unwrap();
             job.apply(event, at).unwrap();
             tx.put_job(&job, None, at)?;
@@ -136,7 +144,10 @@ async fn a_job_is_a_run_with_the_jobs_status_labels_and_inputs() {
         tx.run("w", "train")
     });
     let run = finish.await.unwrap().unwrap();
-    assert_eq!((run.status.as_str(), run.started_at, run.ended_at), ("FINISHED", started, Some(Timestamp(NOW.0 + 9000))));
+    assert_eq!(
+        (run.status.as_str(), run.started_at, run.ended_at),
+        ("FINISHED", started, Some(Timestamp(NOW.0 + 9000)))
+    );
     assert_eq!(find(&store, "status = 'FINISHED' and tags.team = 'a'", &[], (0, 10)).await, "train");
 }
 

@@ -125,7 +125,9 @@ async fn spot(app: &App, by: &Asker, path: &str, write: bool) -> Result<Spot, Fa
             }
             Ok(Spot::parse(workspace, ARTIFACT_CONTAINER, &blob)?)
         }
-        Named::Version { .. } if write => Err(Fault::invalid("Invalid path: files of registered versions do not change")),
+        Named::Version { .. } if write => {
+            Err(Fault::invalid("Invalid path: files of registered versions do not change"))
+        }
         Named::Version { name, version, inside } => {
             let (name, version) = (name.to_owned(), version.to_owned());
             let uri = read(app, move |tx| {
@@ -257,7 +259,7 @@ async fn children(app: &App, spot: &Spot) -> Result<BTreeMap<String, Option<u64>
         for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
             let Ok(meta) = entry.metadata() else { continue };
             if meta.is_file() || meta.is_dir() {
-                let size = meta.is_file().then(|| meta.len());
+                let size = meta.is_file().then_some(meta.len());
                 found.insert(entry.file_name().to_string_lossy().into_owned(), size);
             }
         }

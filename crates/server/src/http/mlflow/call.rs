@@ -306,7 +306,8 @@ pub(super) fn whole_number(value: &Value) -> Option<Number> {
 /// An experiment's id: a number, and one that is not is refused.
 pub(super) fn experiment_number(id: &str) -> Result<i64, Fault> {
     id.parse().map_err(|_| {
-        let bad = Bad::value(format!("Invalid experiment id '{}': it must be a number", domain::tracking::text::shown(id)));
+        let bad =
+            Bad::value(format!("Invalid experiment id '{}': it must be a number", domain::tracking::text::shown(id)));
         Fault::from(bad)
     })
 }

@@ -9,11 +9,7 @@ use super::{
 };
 use crate::app::App;
 use axum::{Json, extract::State};
-use domain::tracking::{
-    Point,
-    limits::Search,
-    points::downsample,
-};
+use domain::tracking::{Point, limits::Search, points::downsample};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -67,7 +63,8 @@ pub(super) async fn of_runs(State(app): State<App>, call: Call) -> Answer {
     let most = call.int("max_results")?.and_then(|most| usize::try_from(most).ok()).unwrap_or(HISTORY_POINTS);
     let all = points_of(&app, call.by.clone(), ids, key.clone()).await?;
     let points = all.iter().flat_map(|(run, points)| points.iter().map(move |point| (run, point)));
-    let shown: Vec<Value> = points.take(most.min(HISTORY_POINTS)).map(|(run, point)| with_run(&key, point, run)).collect();
+    let shown: Vec<Value> =
+        points.take(most.min(HISTORY_POINTS)).map(|(run, point)| with_run(&key, point, run)).collect();
     Ok(Json(json!({"metrics": shown})))
 }
 

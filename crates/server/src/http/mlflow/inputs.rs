@@ -54,7 +54,8 @@ fn dataset(input: &Value) -> Result<RunInput, Fault> {
 
 /// The datasets that runs of some experiments have read, each once.
 pub(super) async fn search(State(app): State<App>, call: Call) -> Answer {
-    let numbers = call.texts("experiment_ids")?.iter().map(|id| experiment_number(id)).collect::<Result<Vec<_>, _>>()?;
+    let numbers =
+        call.texts("experiment_ids")?.iter().map(|id| experiment_number(id)).collect::<Result<Vec<_>, _>>()?;
     if numbers.is_empty() {
         return Err(Fault::invalid("the request must be specified with at least one of 'experiment_ids'"));
     }

@@ -2,12 +2,7 @@
 //!
 //! Invariant: a source of this server's own files lies inside the run or model the caller names, and may see.
 
-use super::{
-    artifacts,
-    call::Asker,
-    fault::Fault,
-    registry::Model,
-};
+use super::{artifacts, call::Asker, fault::Fault, registry::Model};
 use domain::tracking::{Stage, text::shown};
 use store::Tx;
 
@@ -105,7 +100,8 @@ fn of_version(
     let missing = || Fault::missing(format!("Registered model {name} has no such version"));
     let version = model.version(&version.ok_or_else(missing)?)?;
     let own = api::arm::text(&version.body, "modelUri");
-    let folder = own.and_then(|uri| uri.split_once("/datastores/workspaceartifactstore/paths/").map(|(_, f)| f.to_owned()));
+    let folder =
+        own.and_then(|uri| uri.split_once("/datastores/workspaceartifactstore/paths/").map(|(_, f)| f.to_owned()));
     Ok(Origin {
         source: format!("models:/{name}/{}", version.row.key.version),
         storage: version.storage(),
@@ -146,7 +142,9 @@ fn of_logged(
             model: Some(model_id.to_owned()),
             folder: ours.then(|| format!("{}{path}", artifacts::model_folder(model_id))),
         }),
-        None if source.starts_with("mlflow-artifacts:") || source.starts_with("runs:") => Err(outside(source, "model_id")),
+        None if source.starts_with("mlflow-artifacts:") || source.starts_with("runs:") => {
+            Err(outside(source, "model_id"))
+        }
         None => Ok(Origin {
             source: source.into(),
             storage: source.into(),
@@ -166,7 +164,9 @@ fn below(source: &str, root: &str) -> Option<String> {
 /// Files of the machine the server runs on are nobody's to register.
 fn refuse_local(source: &str) -> Result<(), Fault> {
     let scheme = source.split_once(':').map(|(scheme, _)| scheme);
-    let remote = scheme.is_some_and(|scheme| scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '+'));
+    let remote = scheme.is_some_and(|scheme| {
+        scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '+')
+    });
     if remote && scheme != Some("file") {
         return Ok(());
     }

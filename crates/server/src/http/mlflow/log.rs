@@ -194,7 +194,8 @@ async fn record(app: &App, by: Asker, run_id: String, entries: Entries) -> Answe
         for (key, value) in &entries.tags {
             put_tag(tx, &row, key, value, now)?;
         }
-        let metrics: Vec<(&str, Point)> = entries.metrics.iter().map(|metric| (metric.key.as_str(), metric.point)).collect();
+        let metrics: Vec<(&str, Point)> =
+            entries.metrics.iter().map(|metric| (metric.key.as_str(), metric.point)).collect();
         tx.append_points(row.seq, &metrics)?;
         for mut point in entries.metrics.into_iter().filter_map(|metric| metric.model) {
             point.run_id.clone_from(&run_id);

@@ -29,7 +29,8 @@ pub(super) async fn create(State(app): State<App>, call: Call) -> Answer {
             return Err(Fault::exists(format!("Registered Model (name={name}) already exists.")));
         }
         let mut model = Model::new(&by, &name, now);
-        model.said = json!({"description": description, "tags": tags.into_iter().collect::<std::collections::BTreeMap<_, _>>()});
+        model.said =
+            json!({"description": description, "tags": tags.into_iter().collect::<std::collections::BTreeMap<_, _>>()});
         model.save(tx)?;
         Ok(model.view())
     })
@@ -165,9 +166,8 @@ pub(super) async fn set_alias(State(app): State<App>, call: Call) -> Answer {
     limits::new_alias(&alias)?;
     let by = call.by;
     write(&app, move |tx| {
-        let mut model = Model::find(tx, &by, &name)?.ok_or_else(|| {
-            Fault::missing(format!("Model Version (name={name}, version={version}) not found"))
-        })?;
+        let mut model = Model::find(tx, &by, &name)?
+            .ok_or_else(|| Fault::missing(format!("Model Version (name={name}, version={version}) not found")))?;
         let version = model.version(&version)?.row.key.version.clone();
         model.aliases_mut().insert(alias, json!(version));
         Ok(model.save(tx)?)

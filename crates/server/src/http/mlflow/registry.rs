@@ -55,8 +55,12 @@ impl Model {
 
     /// The model of that name, if something is said of it or it has versions.
     pub(super) fn find(tx: &mut Tx<'_>, by: &Asker, name: &str) -> Result<Option<Model>, Error> {
-        let mut versions: Vec<Version> =
-            tx.versions(by.workspace(), KIND, name, None)?.into_iter().filter(|row| !row.anonymous()).map(Version::of).collect();
+        let mut versions: Vec<Version> = tx
+            .versions(by.workspace(), KIND, name, None)?
+            .into_iter()
+            .filter(|row| !row.anonymous())
+            .map(Version::of)
+            .collect();
         versions.reverse();
         let said = tx.record(&key_of(by, name))?;
         let first = match (&said, versions.first(), versions.iter().map(|version| version.row.changed_at).max()) {
@@ -202,7 +206,13 @@ impl Version {
     }
 
     /// Adds it to the assets.
-    pub(super) fn add(tx: &mut Tx<'_>, by: &Asker, (name, number): (&str, i64), body: &Value, now: Timestamp) -> Result<(), Error> {
+    pub(super) fn add(
+        tx: &mut Tx<'_>,
+        by: &Asker,
+        (name, number): (&str, i64),
+        body: &Value,
+        now: Timestamp,
+    ) -> Result<(), Error> {
         let key = AssetKey {
             workspace: by.workspace().into(),
             kind: KIND.into(),

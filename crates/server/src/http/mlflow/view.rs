@@ -86,12 +86,7 @@ fn info(by: &Asker, run: &RunRow, name: &str) -> Value {
 }
 
 /// A job's own tags and literal inputs, which are its run's too. What was logged under the same key wins.
-fn add_job(
-    job: &JobRow,
-    body: &Value,
-    params: &mut BTreeMap<String, String>,
-    tags: &mut BTreeMap<String, String>,
-) {
+fn add_job(job: &JobRow, body: &Value, params: &mut BTreeMap<String, String>, tags: &mut BTreeMap<String, String>) {
     for (key, value) in api::arm::texts(body, "tags") {
         tags.entry(key).or_insert(value);
     }

@@ -10,7 +10,8 @@ pub(super) struct Statement {
     values: Vec<Value>,
 }
 
-const NAME: &str = "coalesce((select json_extract(j.body, '$.displayName') from jobs j where j.seq = r.job_seq), r.name)";
+const NAME: &str =
+    "coalesce((select json_extract(j.body, '$.displayName') from jobs j where j.seq = r.job_seq), r.name)";
 
 impl Statement {
     pub(super) fn text(&self) -> &str {
