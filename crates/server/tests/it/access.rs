@@ -30,10 +30,10 @@ fn needed(access: Access) -> Option<Role> {
 }
 
 fn refusal(answer: &Answer, id: &str) -> String {
-    // Blobs and MLflow answer in dialects of their own.
-    match id {
-        _ if id.starts_with("blob_") => answer.header("x-ms-error-code").to_owned(),
-        _ if id.starts_with("mlflow_") => match answer.expect(answer.status)["error_code"].as_str() {
+    // Blobs and MLflow's calls answer in dialects of their own.
+    match id.split_once('_').map(|(kind, _)| kind) {
+        Some("blob") => answer.header("x-ms-error-code").to_owned(),
+        Some("mlflow") => match answer.expect(answer.status)["error_code"].as_str() {
             Some("UNAUTHENTICATED") => "AuthenticationFailed".to_owned(),
             other => other.unwrap_or_default().to_owned(),
         },

@@ -15,6 +15,7 @@ mod hostile;
 mod identity;
 mod jobs;
 mod meta;
+mod mlflow;
 mod registries;
 mod schedules;
 mod tls;

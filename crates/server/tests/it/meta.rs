@@ -15,7 +15,7 @@ async fn every_route_of_the_description_is_answered_by_a_handler() {
         let client = if route.access == Access::Agent { &server.agent } else { &server.user };
         let answer = ask(client, method(route.method), &filled(route.path), Some(json!([]))).await;
         assert!(answer.status != 405 && !answer.text().contains("NoSuchRoute"), "{} {}", route.id, answer.text());
-        assert!(answer.status <= 501, "{}: {} {}", route.id, answer.status, answer.text());
+        assert!(answer.status < 500 || answer.status == 501, "{}: {} {}", route.id, answer.status, answer.text());
     }
 }
 
