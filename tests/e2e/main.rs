@@ -15,3 +15,4 @@ mod kill;
 mod openapi;
 mod records;
 mod sdk;
+mod tracking;

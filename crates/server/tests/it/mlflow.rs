@@ -17,8 +17,12 @@ async fn call(client: &Client, method: Method, path: &str, args: Value) -> Answe
         return ask(client, method, &format!("{API}/{path}"), Some(args)).await;
     }
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let query: Vec<String> =
-        args.as_object().unwrap().iter().map(|(key, value)| format!("{key}={}", text(value).replace(' ', "%20"))).collect();
+    let query: Vec<String> = args
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(key, value)| format!("{key}={}", text(value).replace(' ', "%20")))
+        .collect();
     ask(client, method, &format!("{API}/{path}?{}", query.join("&")), None).await
 }
 
@@ -50,7 +54,10 @@ impl Answer {
 /// Keys and values of a list of pairs, as one map.
 fn pairs(list: &Value) -> Value {
     let pairs = list.as_array().into_iter().flatten();
-    pairs.map(|pair| (pair["key"].as_str().unwrap().to_owned(), pair["value"].clone())).collect::<serde_json::Map<_, _>>().into()
+    pairs
+        .map(|pair| (pair["key"].as_str().unwrap().to_owned(), pair["value"].clone()))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 #[tokio::test]
@@ -62,7 +69,10 @@ async fn the_same_runs_are_found_under_every_prefix() {
         (format!("/mlflow/v1.0{WS}"), format!("mlflow-artifacts:/0/{run}/artifacts")),
         (
             format!("/mlflow/v2.0{WS}"),
-            format!("{}/mlflow/v2.0{WS}/experiments/0/runs/{run}/artifacts", server.user.url().replace("https", "azureml")),
+            format!(
+                "{}/mlflow/v2.0{WS}/experiments/0/runs/{run}/artifacts",
+                server.user.url().replace("https", "azureml")
+            ),
         ),
     ] {
         let path = format!("{prefix}{API}/runs/get?run_id={run}");

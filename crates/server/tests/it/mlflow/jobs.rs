@@ -31,7 +31,10 @@ async fn a_job_shows_as_a_run_and_a_change_of_either_is_one_of_both() {
     assert_eq!(pairs(&shown["data"]["params"]), json!({"lr": "0.1"}));
     assert_eq!(pairs(&shown["data"]["tags"])["team"], "a");
     server.tell("runs/set-tag", json!({"run_id": "train", "key": "note", "value": "good"})).await.expect(200);
-    server.tell("runs/update", json!({"run_id": "train", "run_name": "renamed", "status": "FINISHED"})).await.expect(200);
+    server
+        .tell("runs/update", json!({"run_id": "train", "run_name": "renamed", "status": "FINISHED"}))
+        .await
+        .expect(200);
     let job = server.get("jobs/train").await.expect(200)["properties"].clone();
     assert_eq!((&job["tags"], &job["displayName"]), (&json!({"team": "a", "note": "good"}), &json!("renamed")));
     // What a job is up to is not its code's to say.

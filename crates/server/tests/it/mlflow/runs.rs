@@ -17,7 +17,8 @@ async fn what_was_logged_comes_back() {
     assert_eq!(pairs(&shown["data"]["tags"]), json!({"team": "a", "mlflow.runName": "one"}));
     let metrics = pairs(&shown["data"]["metrics"]);
     assert_eq!(metrics, json!({"loss": 123456789.12345679, "odd": "NaN", "far": f64::MIN}));
-    let history = server.question("metrics/get-history", json!({"run_id": run, "metric_key": "loss"})).await.expect(200);
+    let history =
+        server.question("metrics/get-history", json!({"run_id": run, "metric_key": "loss"})).await.expect(200);
     let steps: Vec<i64> = history["metrics"].as_array().unwrap().iter().map(|m| m["step"].as_i64().unwrap()).collect();
     assert_eq!(steps, [0, 1]);
 }
@@ -39,7 +40,8 @@ async fn history_comes_in_pages_and_charts_get_fewer_points() {
     let server = Server::start().await;
     let run = server.run("one").await;
     for from in [0, 1000, 2000] {
-        let metrics: Vec<Value> = (from..from + 1000).map(|n| json!({"key": "m", "value": n % 7, "timestamp": n, "step": n})).collect();
+        let metrics: Vec<Value> =
+            (from..from + 1000).map(|n| json!({"key": "m", "value": n % 7, "timestamp": n, "step": n})).collect();
         server.tell("runs/log-batch", json!({"run_id": run, "metrics": metrics})).await.expect(200);
     }
     let (mut token, mut seen) = (String::new(), 0);
@@ -66,7 +68,10 @@ async fn a_search_sees_what_was_logged_a_moment_ago() {
     let mut runs = Vec::new();
     for (name, loss) in [("a", 0.5), ("b", 0.1), ("c", 0.9)] {
         let run = server.run(name).await;
-        server.tell("runs/log-metric", json!({"run_id": run, "key": "loss", "value": loss, "timestamp": 1})).await.expect(200);
+        server
+            .tell("runs/log-metric", json!({"run_id": run, "key": "loss", "value": loss, "timestamp": 1}))
+            .await
+            .expect(200);
         runs.push(run);
     }
     let names = |found: &Value| -> Vec<String> {
@@ -91,15 +96,23 @@ async fn a_search_sees_what_was_logged_a_moment_ago() {
 #[tokio::test]
 async fn an_experiment_goes_with_its_runs_and_comes_back_with_them() {
     let server = Server::start().await;
-    let id = server.tell("experiments/create", json!({"name": "x", "tags": [{"key": "t", "value": "1"}]})).await.expect(200)["experiment_id"].clone();
-    let run = server.tell("runs/create", json!({"experiment_id": id})).await.expect(200)["run"]["info"]["run_id"].clone();
+    let id =
+        server.tell("experiments/create", json!({"name": "x", "tags": [{"key": "t", "value": "1"}]})).await.expect(200)
+            ["experiment_id"]
+            .clone();
+    let run =
+        server.tell("runs/create", json!({"experiment_id": id})).await.expect(200)["run"]["info"]["run_id"].clone();
     for (act, stage) in [("delete", "deleted"), ("restore", "active")] {
         server.tell(&format!("experiments/{act}"), json!({"experiment_id": id})).await.expect(200);
-        assert_eq!(server.tell(&format!("experiments/{act}"), json!({"experiment_id": id})).await.code(404), "RESOURCE_DOES_NOT_EXIST");
+        assert_eq!(
+            server.tell(&format!("experiments/{act}"), json!({"experiment_id": id})).await.code(404),
+            "RESOURCE_DOES_NOT_EXIST"
+        );
         let shown = server.question("runs/get", json!({"run_id": run})).await.expect(200);
         assert_eq!(shown["run"]["info"]["lifecycle_stage"], stage);
     }
-    let found = server.tell("experiments/search", json!({"filter": "tags.t = '1'", "max_results": 5})).await.expect(200);
+    let found =
+        server.tell("experiments/search", json!({"filter": "tags.t = '1'", "max_results": 5})).await.expect(200);
     assert_eq!(found["experiments"][0]["name"], "x");
 }
 
@@ -115,10 +128,18 @@ async fn files_of_a_run_are_written_listed_read_and_removed() {
     assert_eq!(server.get(&format!("{root}/a.txt")).await.text(), "again");
     assert_eq!(server.get(&format!("{root}/deep/b.bin")).await.bytes, vec![7; 3 << 20]);
     let listed = server.question("artifacts/list", json!({"run_id": run})).await.expect(200);
-    assert_eq!(listed["files"], json!([{"path": "a.txt", "is_dir": false, "file_size": 5}, {"path": "deep", "is_dir": true}]));
-    let listed = server.get(&format!("/api/2.0/mlflow-artifacts/artifacts?path=0/{run}/artifacts/deep")).await.expect(200);
+    assert_eq!(
+        listed["files"],
+        json!([{"path": "a.txt", "is_dir": false, "file_size": 5}, {"path": "deep", "is_dir": true}])
+    );
+    let listed =
+        server.get(&format!("/api/2.0/mlflow-artifacts/artifacts?path=0/{run}/artifacts/deep")).await.expect(200);
     assert_eq!(listed["files"], json!([{"path": "b.bin", "is_dir": false, "file_size": 3 << 20}]));
-    for wrong in [format!("{root}/%2e%2e/%2e%2e/x"), format!("{root}/..%2f..%2fx"), "/api/2.0/mlflow-artifacts/artifacts/0".into()] {
+    for wrong in [
+        format!("{root}/%2e%2e/%2e%2e/x"),
+        format!("{root}/..%2f..%2fx"),
+        "/api/2.0/mlflow-artifacts/artifacts/0".into(),
+    ] {
         assert_eq!(put(wrong.clone(), b"x".to_vec()).await.status / 100, 4, "{wrong}");
     }
     server.delete(&format!("{root}/deep")).await.expect(200);
