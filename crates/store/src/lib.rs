@@ -123,6 +123,14 @@ impl Store {
         }
     }
 
+    /// Records what someone is doing although it changes nothing in the database, such as a file.
+    pub async fn record_act(&self) -> Result<(), Error> {
+        match tables::act_under_way() {
+            Some(acting) => self.engine.write(move |tx| tx.record_act(&acting)).await,
+            None => Ok(()),
+        }
+    }
+
     /// Reads in the writer's turn, where pages are warm: for the loops that look after every change. A reader of its own
     /// would have to read the pages anew each time, because someone else has written in between.
     pub async fn look<T, F>(&self, work: F) -> Result<T, Error>
