@@ -59,8 +59,8 @@ fn route_of(path: &str, method: &str) -> Option<&'static Route> {
 
 fn handler(route: &Route) -> MethodRouter<App> {
     use http::{
-        agents, artifacts, assets, blobs, computes, datastores, history, identity, jobs, meta, operations, principals,
-        records, registries, workspaces,
+        agents, artifacts, assets, blobs, computes, datastores, history, identity, jobs, meta, metrics, operations,
+        principals, records, registries, workspaces,
     };
     use records::{Kind, keys, scoring};
     let of = |kind: Kind| axum::Extension(kind);
@@ -99,6 +99,8 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "job_cancel" => post(jobs::cancel),
         "job_canceled" => get(jobs::canceled),
         "job_why" => get(jobs::why),
+        "job_metrics" => get(metrics::list),
+        "job_metrics_stream" => get(metrics::stream),
         "job_samples" => get(jobs::samples),
         "job_artifacts" => get(artifacts::list),
         "job_artifact" => get(artifacts::read),
@@ -242,7 +244,7 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         // Part of the body may be unread, so the connection cannot carry another request.
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    let waits = matches!(id, "agent_poll" | "job_artifact");
+    let waits = matches!(id, "agent_poll" | "job_artifact" | "job_metrics_stream");
     if !waits {
         app.metrics.request_seconds.observe(started.elapsed().as_secs_f64());
     }

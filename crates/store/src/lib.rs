@@ -14,7 +14,7 @@ pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
 pub use tables::{
     Act, AssetKey, AssetRow, AuditRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, EventRow, ExperimentRow, InUse,
     JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun, NodeRow, OperationRow,
-    PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel, RunQuery, RunRow, Texts,
+    PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel, RunQuery, RunRow, Since, Texts,
     VersionFilter, WorkspaceRow, acting,
 };
 

@@ -69,7 +69,7 @@ pub(super) async fn create(State(app): State<App>, call: Call) -> Answer {
         }
         tx.insert_logged_model(experiment.seq, &row)?;
         let made = find(tx, &by, &row.model_id)?;
-        Ok(show_one(tx, made)?)
+        Ok(show_one(tx, &by, made)?)
     })
     .await?;
     Ok(Json(json!({"model": shown})))
@@ -82,7 +82,7 @@ pub(super) async fn show(State(app): State<App>, Path(at): Path<At>, call: Call)
             Some(row) if deleted_too || !row.deleted => row,
             _ => return Err(missing(&at.model)),
         };
-        Ok(show_one(tx, row)?)
+        Ok(show_one(tx, &by, row)?)
     })
     .await?;
     Ok(Json(json!({"model": shown})))
@@ -103,7 +103,7 @@ pub(super) async fn finalize(State(app): State<App>, Path(at): Path<At>, call: C
         let row = writable(tx, &by, &at.model)?;
         let row = LoggedModelRow { status, changed_at: now, ..row };
         tx.put_logged_model(&row)?;
-        Ok(show_one(tx, row)?)
+        Ok(show_one(tx, &by, row)?)
     })
     .await?;
     Ok(Json(json!({"model": shown})))
@@ -197,7 +197,8 @@ pub(super) async fn search(State(app): State<App>, call: Call) -> Answer {
         };
         order.keys.iter().map(by_key).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
-    let page: Vec<Value> = found.iter().skip(from).take(most).map(|(row, points)| shown(row, points)).collect();
+    let page: Vec<Value> =
+        found.iter().skip(from).take(most).map(|(row, points)| shown(&call.by, row, points)).collect();
     let next = (from.saturating_add(most) < found.len()).then(|| token(from + most));
     Ok(Json(brief([("models", json!(page)), ("next_page_token", json!(next))])))
 }
@@ -296,12 +297,12 @@ fn with_points(tx: &mut Tx<'_>, rows: Vec<LoggedModelRow>) -> Result<Vec<WithPoi
     Ok(rows.into_iter().map(&mut with).collect())
 }
 
-fn show_one(tx: &mut Tx<'_>, row: LoggedModelRow) -> Result<Value, store::Error> {
+fn show_one(tx: &mut Tx<'_>, by: &Asker, row: LoggedModelRow) -> Result<Value, store::Error> {
     let found = with_points(tx, vec![row])?;
-    Ok(found.first().map(|(row, points)| shown(row, points)).unwrap_or_default())
+    Ok(found.first().map(|(row, points)| shown(by, row, points)).unwrap_or_default())
 }
 
-fn shown(row: &LoggedModelRow, points: &[ModelPoint]) -> Value {
+fn shown(by: &Asker, row: &LoggedModelRow, points: &[ModelPoint]) -> Value {
     let metrics: Vec<Value> = points.iter().map(metric).collect();
     json!({
         "info": brief([
@@ -310,7 +311,7 @@ fn shown(row: &LoggedModelRow, points: &[ModelPoint]) -> Value {
             ("name", json!(row.name)),
             ("creation_timestamp_ms", json!(row.created_at.0)),
             ("last_updated_timestamp_ms", json!(row.changed_at.0)),
-            ("artifact_uri", json!(artifacts::model_uri(row))),
+            ("artifact_uri", json!(artifacts::spelled(by, &artifacts::model_uri(row)))),
             ("status", json!(row.status)),
             ("status_message", json!(row.status_message)),
             ("model_type", json!(row.model_type.as_deref().unwrap_or_default())),
