@@ -44,8 +44,7 @@ pub(crate) async fn list(
     Query(asked): Asked,
 ) -> Result<Json<Value>, Problem> {
     let wanted = wanted(&app, &at, &asked).await?;
-    let found =
-        app.store.read(move |tx| Ok(run(tx, &wanted)?.map(|run| snapshot(tx, &wanted, &run)).transpose()?)).await?;
+    let found = app.store.read(move |tx| run(tx, &wanted)?.map(|run| snapshot(tx, &wanted, &run)).transpose()).await?;
     found.map(Json).ok_or_else(|| Problem::not_found("job", &at.name))
 }
 
