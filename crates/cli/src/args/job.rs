@@ -48,10 +48,8 @@ pub(crate) enum Verb {
     #[command(after_help = "Examples:\n  peregrine job why -n JOB")]
     Why(Name),
     /// Show what a job has logged, each metric with its line
-    #[command(
-        after_help = "Examples:\n  peregrine job metrics -n JOB\n  peregrine job metrics -n JOB --watch\n  \
-                      peregrine job metrics -n JOB --query \"[?metric=='loss'].latest\" -o tsv"
-    )]
+    #[command(after_help = "Examples:\n  peregrine job metrics -n JOB\n  peregrine job metrics -n JOB --watch\n  \
+                      peregrine job metrics -n JOB --query \"[?metric=='loss'].latest\" -o tsv")]
     Metrics(Metrics),
     /// Show jobs side by side: status, parameters, metrics
     #[command(after_help = "Examples:\n  peregrine job compare -n FIRST -n SECOND\n  \

@@ -76,10 +76,8 @@ fn rows(sides: &[Side]) -> Vec<Vec<String>> {
     let row = |head: String, cell: &dyn Fn(&Side) -> String| -> Vec<String> {
         std::iter::once(head).chain(sides.iter().map(cell)).collect()
     };
-    let mut rows = vec![
-        row("status".into(), &|side| side.status.clone()),
-        row("duration".into(), &|side| side.duration.clone()),
-    ];
+    let mut rows =
+        vec![row("status".into(), &|side| side.status.clone()), row("duration".into(), &|side| side.duration.clone())];
     let params: BTreeSet<&String> = sides.iter().flat_map(|side| side.params.keys()).collect();
     let metrics: BTreeSet<&String> = sides.iter().flat_map(|side| side.metrics.keys()).collect();
     for key in params {
@@ -98,7 +96,8 @@ mod tests {
     #[test]
     fn what_one_job_lacks_is_an_empty_cell() {
         let run = |id: &str, data: Value| json!({"info": {"run_id": id, "status": "FINISHED", "start_time": 0, "end_time": 1500}, "data": data});
-        let a = run("a", json!({"params": [{"key": "lr", "value": "0.1"}], "metrics": [{"key": "loss", "value": 0.25}]}));
+        let a =
+            run("a", json!({"params": [{"key": "lr", "value": "0.1"}], "metrics": [{"key": "loss", "value": 0.25}]}));
         let b = run("b", json!({"metrics": [{"key": "loss", "value": "NaN"}]}));
         let rows = rows(&[Side::of(&a), Side::of(&b)]);
         let expect = [

@@ -19,14 +19,16 @@ use serde_json::Value;
 pub(super) async fn metrics(context: &Context, args: &Metrics) -> Done {
     let session = context.session().await?;
     let asked = |path: &str| {
-        let encode = |text: &str| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
+        let encode =
+            |text: &str| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
         let only = args.metric.as_ref().map(|key| format!("&key={}", encode(key))).unwrap_or_default();
         session.path(&format!("jobs/{}/{path}?points={}{only}", encode(&args.name), args.points))
     };
     if args.watch {
         return watch(&session, args, &asked("metrics/stream")).await;
     }
-    let found = session.find(&asked("metrics")).await.doing(|| format!("cannot read the metrics of job `{}`", args.name))?;
+    let found =
+        session.find(&asked("metrics")).await.doing(|| format!("cannot read the metrics of job `{}`", args.name))?;
     let found = found.ok_or_else(|| unknown(&session, &args.name))?;
     let series = Series::of(&found);
     context.output.list(series.items(), COLUMNS)?;

@@ -66,7 +66,9 @@ impl<'s> Events<'s> {
         }
         match self.session.client.send(request).await {
             Ok(answer) => self.answer = Some(answer),
-            Err(ClientError::Unreachable { .. }) if self.waits() => tokio::time::sleep(Duration::from_millis(500)).await,
+            Err(ClientError::Unreachable { .. }) if self.waits() => {
+                tokio::time::sleep(Duration::from_millis(500)).await
+            }
             Err(error) => return Err(error.into()),
         }
         Ok(())
@@ -88,7 +90,9 @@ fn take(rest: &mut Vec<u8>) -> Option<(Option<Event>, Option<String>)> {
     let text = String::from_utf8_lossy(&rest[..end]).into_owned();
     rest.drain(..end + 2);
     let field = |name: &str| {
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(|value| value.trim_start().to_owned())
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .map(|value| value.trim_start().to_owned())
     };
     let event = field("event").map(|name| {
         let data = field("data").and_then(|data| serde_json::from_str(&data).ok()).unwrap_or_default();

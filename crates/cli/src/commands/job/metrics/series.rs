@@ -41,7 +41,10 @@ impl Series {
 
     /// Each metric's latest value, as a line.
     pub(super) fn lines(&self) -> Vec<String> {
-        self.0.values().map(|item| told(&item["metric"], &json!({"step": item["step"], "value": item["latest"]}))).collect()
+        self.0
+            .values()
+            .map(|item| told(&item["metric"], &json!({"step": item["step"], "value": item["latest"]})))
+            .collect()
     }
 
     /// Adds points that came; each of them as a line.
@@ -176,10 +179,15 @@ mod tests {
 
     #[test]
     fn points_that_come_move_the_latest_and_the_range() {
-        let mut series = Series::of(&json!({"value": [{"key": "loss", "latest": {"step": 1, "value": 5.0}, "min": 5.0, "max": 5.0, "count": 1, "points": [{"step": 1, "value": 5.0}]}]}));
+        let mut series = Series::of(
+            &json!({"value": [{"key": "loss", "latest": {"step": 1, "value": 5.0}, "min": 5.0, "max": 5.0, "count": 1, "points": [{"step": 1, "value": 5.0}]}]}),
+        );
         let lines = series.add(&json!({"value": [{"key": "loss", "points": [{"step": 2, "value": 2.0}, {"step": 0, "value": 9.0}]}, {"key": "new", "points": [{"step": 0, "value": 1.0}]}]}));
         assert_eq!(lines, ["loss\t2\t2", "loss\t0\t9", "new\t0\t1"]);
         let loss = &series.items()[0];
-        assert_eq!((&loss["latest"], &loss["min"], &loss["max"], &loss["count"]), (&json!(2.0), &json!(2.0), &json!(9.0), &json!(3)));
+        assert_eq!(
+            (&loss["latest"], &loss["min"], &loss["max"], &loss["count"]),
+            (&json!(2.0), &json!(2.0), &json!(9.0), &json!(3))
+        );
     }
 }
