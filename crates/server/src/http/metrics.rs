@@ -143,8 +143,12 @@ impl Following {
                         return Some(text);
                     }
                 }
-                // The run is gone, or the store: nothing will come any more.
-                Ok(None) | Err(_) => return None,
+                // The run is gone: nothing will come any more.
+                Ok(None) => return None,
+                Err(error) => {
+                    Problem::from(error).log();
+                    return None;
+                }
             }
             let rung = async {
                 tokio::select! { rung = self.points.changed() => rung, rung = self.jobs.changed() => rung }
