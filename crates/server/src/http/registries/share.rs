@@ -160,7 +160,7 @@ impl Copy<'_> {
     async fn moved(&self, body: &mut Value, place: &str) -> Result<(), Problem> {
         let Some(uri) = body.pointer(place).and_then(Value::as_str).map(str::to_owned) else { return Ok(()) };
         let (app, from, asked) = (self.app.clone(), self.from.clone(), uri.clone());
-        let found = self.app.store.read(move |tx| resolve::place(&app, &from, tx, &asked)).await?;
+        let found = self.app.store.read(move |tx| resolve::place_to_share(&app, &from, tx, &asked)).await?;
         let path = match found {
             Ok(Place::Folder { path }) => path,
             // What lies elsewhere is read from there by everyone.
