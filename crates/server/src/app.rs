@@ -185,6 +185,11 @@ impl App {
     }
 }
 
+/// Whether the workspace that an address names, by name or id, is this one. An address that names none is read here.
+pub(crate) fn is_here(row: &WorkspaceRow, named: Option<&str>) -> bool {
+    named.is_none_or(|named| [&row.name, &row.id].iter().any(|own| own.eq_ignore_ascii_case(named)))
+}
+
 pub(crate) fn scope(row: &WorkspaceRow) -> Scope {
     Scope { subscription: row.subscription.clone(), group: row.resource_group.clone(), workspace: row.name.clone() }
 }

@@ -210,6 +210,7 @@ impl Lookup<'_, '_> {
             return Ok(self.reached("code", reference, place));
         }
         let found = match AssetRef::parse("codes", reference) {
+            Some(found) if self.strays("code", reference, &found) => return Ok(None),
             Some(found) => self.referred("codes", &found)?,
             None => None,
         };
@@ -288,7 +289,7 @@ impl Lookup<'_, '_> {
     /// The asset of a reference: of this workspace, or of the registry it names.
     fn referred(&mut self, kind: &str, reference: &AssetRef) -> Result<Option<AssetRow>, store::Error> {
         match reference {
-            AssetRef::Here { name, version } => self.asset(&self.workspace.name.clone(), kind, name, version),
+            AssetRef::Here { name, version, .. } => self.asset(&self.workspace.name.clone(), kind, name, version),
             AssetRef::Registry { registry, name, version } => {
                 self.asset(&crate::http::registries::owner(registry), kind, name, version)
             }

@@ -24,7 +24,8 @@ impl Lookup<'_, '_> {
             return Ok(found.and_then(|place| self.there(key, path, place)));
         }
         let place = match data_uri(path) {
-            DataUri::Datastore { datastore, path: inside } => {
+            DataUri::Datastore { workspace, .. } if self.leads_away(key, path, workspace.as_deref()) => None,
+            DataUri::Datastore { datastore, path: inside, .. } => {
                 let place = self.in_datastore(key, &datastore, &inside)?;
                 place.and_then(|place| self.there(key, path, place))
             }
@@ -38,7 +39,8 @@ impl Lookup<'_, '_> {
     /// Where an output goes; it need not exist yet.
     pub(super) fn output_place(&mut self, key: &str, uri: &str) -> Result<Option<Place>, store::Error> {
         let place = match data_uri(uri) {
-            DataUri::Datastore { datastore, path } => self.in_datastore(key, &datastore, &path)?,
+            DataUri::Datastore { workspace, .. } if self.leads_away(key, uri, workspace.as_deref()) => None,
+            DataUri::Datastore { datastore, path, .. } => self.in_datastore(key, &datastore, &path)?,
             DataUri::JobOutput { .. } => {
                 self.mistake(key, "an output cannot be written into another job", "write to a datastore path");
                 None
@@ -132,9 +134,11 @@ impl Lookup<'_, '_> {
             return Ok(self.direct(key, uri));
         }
         for (kind, field) in [("data", "dataUri"), ("models", "modelUri")] {
-            if let Some(reference) = AssetRef::parse(kind, uri)
-                && let Some(row) = self.referred(kind, &reference)?
-            {
+            let Some(reference) = AssetRef::parse(kind, uri) else { continue };
+            if self.strays(key, uri, &reference) {
+                return Ok(None);
+            }
+            if let Some(row) = self.referred(kind, &reference)? {
                 let target = body_text(&row, field).unwrap_or_default();
                 return self.place(key, &target, depth + 1);
             }

@@ -4,7 +4,11 @@
 //! the blobs of the job's own workspace and of registries; links are followed before it is judged.
 
 use super::Lookup;
-use crate::http::blobs::address::{Account, Address};
+use crate::{
+    app::is_here,
+    http::blobs::address::{Account, Address},
+};
+use api::arm::AssetRef;
 use domain::Place;
 use std::path::{Component, Path, PathBuf};
 
@@ -15,8 +19,8 @@ impl Lookup<'_, '_> {
         let Some(address) = Address::parse(self.app, uri) else { return Ok(None) };
         let owner = match &address.account {
             Account::Named(name) if name.starts_with('@') && !self.to_share => Some(name.clone()),
-            Account::Named(name) if self.is_here(name) => Some(self.workspace.name.clone()),
-            Account::Id(id) if self.is_here(id) => Some(self.workspace.name.clone()),
+            Account::Named(name) if is_here(self.workspace, Some(name)) => Some(self.workspace.name.clone()),
+            Account::Id(id) if is_here(self.workspace, Some(id)) => Some(self.workspace.name.clone()),
             Account::Named(name) => {
                 self.foreign(key, uri, name);
                 None
@@ -36,13 +40,25 @@ impl Lookup<'_, '_> {
         }
     }
 
-    /// Whether a workspace's name or id is that of the job's own.
-    pub(super) fn is_here(&self, workspace: &str) -> bool {
-        [&self.workspace.name, &self.workspace.id].iter().any(|own| own.eq_ignore_ascii_case(workspace))
+    /// Whether a reference names another workspace, which is a mistake.
+    pub(super) fn strays(&mut self, key: &str, shown: &str, reference: &AssetRef) -> bool {
+        match reference {
+            AssetRef::Here { workspace, .. } => self.leads_away(key, shown, workspace.as_deref()),
+            AssetRef::Registry { .. } => false,
+        }
+    }
+
+    /// Whether a workspace that an address names is another one, which is a mistake.
+    pub(super) fn leads_away(&mut self, key: &str, shown: &str, named: Option<&str>) -> bool {
+        let away = named.filter(|_| !is_here(self.workspace, named));
+        if let Some(other) = away {
+            self.foreign(key, shown, other);
+        }
+        away.is_some()
     }
 
     /// Notes that something is another's.
-    pub(super) fn foreign(&mut self, key: &str, shown: &str, owner: &str) {
+    fn foreign(&mut self, key: &str, shown: &str, owner: &str) {
         let message =
             format!("`{shown}` lies in `{owner}`, which cannot be used from workspace `{}`", self.workspace.name);
         let fix = "use data of the job's own workspace, or share the asset in a registry";

@@ -112,6 +112,46 @@ async fn code_and_outputs_reach_no_further_than_inputs() {
 }
 
 #[tokio::test]
+async fn a_reference_that_names_another_workspace_is_not_looked_up_here() {
+    let (server, _) = with_neighbour().await;
+    let id = server.get(WS).await.expect(200)["properties"]["workspaceId"].as_str().unwrap().to_owned();
+    write(&server.home.path().join(format!("blobs/default/azureml-blobstore-{id}/a.txt")), "a");
+    let uri = "azureml://datastores/workspaceblobstore/paths/a.txt";
+    server.put("data/d/versions/1", json!({"properties": {"dataType": "uri_file", "dataUri": uri}})).await.expect(201);
+    server.put("environments/e/versions/1", json!({"properties": {"image": "i"}})).await.expect(201);
+    let code = json!({"properties": {"codeUri": blob(&server, "default.blob.peregrine.local/c")}});
+    server.put("codes/c/versions/1", code).await.expect(201);
+    let long =
+        "azureml://subscriptions/s/resourcegroups/g/workspaces/default/datastores/workspaceblobstore/paths/a.txt";
+    let data = format!("{WS}/data/d/versions/1");
+    for (n, (place, reference)) in [
+        ("/inputs/x/uri", long.to_owned()),
+        ("/inputs/x/uri", data.clone()),
+        ("/inputs/x/uri", format!("azureml:{data}")),
+        ("/outputs/o/uri", long.to_owned()),
+        ("/environmentId", format!("{WS}/environments/e/versions/1")),
+        ("/codeId", format!("{WS}/codes/c/versions/1")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut job = job_body();
+        job["properties"]["inputs"] = json!({"x": {"jobInputType": "uri_file", "uri": uri}});
+        job["properties"]["outputs"] = json!({"o": {"jobOutputType": "uri_file", "uri": null}});
+        job["properties"]["codeId"] = Value::Null;
+        let at = |job: &mut Value, text: &str| {
+            *job["properties"].pointer_mut(place).unwrap() = json!(text);
+        };
+        at(&mut job, &reference.replace("/default", "/team-b"));
+        let (_, message) = server.put(&format!("jobs/a{n}"), job.clone()).await.refused(400);
+        assert!(message.contains("lies in `team-b`"), "{place}: {message}");
+        at(&mut job, &reference.replace("/default", "/DEFAULT"));
+        let own = server.put(&format!("jobs/b{n}"), job).await;
+        assert_eq!(own.status, 201, "{place}: {}", own.text());
+    }
+}
+
+#[tokio::test]
 async fn a_registry_takes_nothing_but_what_is_the_workspaces_own() {
     let (server, secret) = with_neighbour().await;
     server.put(REGISTRY, json!({})).await.expect(201);

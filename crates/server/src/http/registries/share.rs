@@ -4,7 +4,7 @@
 
 use super::{container_url, may_change, owner};
 use crate::{
-    app::App,
+    app::{App, is_here},
     auth::Caller,
     http::{
         At, Body, assets,
@@ -184,10 +184,18 @@ impl Copy<'_> {
     /// Brings along an asset that another one is made of, and refers to the copy.
     async fn brought(&self, body: &mut Value, place: &str, kind: &str) -> Result<(), Problem> {
         let Some(reference) = body.pointer(place).and_then(Value::as_str) else { return Ok(()) };
-        let Some(AssetRef::Here { name, version: VersionRef::Version(version) }) = AssetRef::parse(kind, reference)
+        let Some(AssetRef::Here { workspace, name, version: VersionRef::Version(version) }) =
+            AssetRef::parse(kind, reference)
         else {
             return Ok(());
         };
+        if !is_here(self.from, workspace.as_deref()) {
+            let message = format!(
+                "`{reference}` is not of workspace `{}`, whose asset is to be shared; share that one first",
+                self.from.name
+            );
+            return Err(Problem::bad(message));
+        }
         let to = (name.clone(), version.clone());
         if !self.there(kind, &to).await? {
             match self.asset(kind, (&name, &version), &to).await {
