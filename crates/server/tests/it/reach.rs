@@ -232,3 +232,69 @@ async fn a_short_address_is_known_from_the_first_request_on_and_whatever_else_is
     server.put(&WS.replace("default", "other"), json!({})).await.expect(200);
     assert_eq!(ask(&server.user, Method::GET, &path, None).await.status, 200);
 }
+
+#[tokio::test]
+async fn operations_and_deployments_are_shown_to_those_they_concern() {
+    let (server, _) = with_neighbour().await;
+    let group = "/subscriptions/s/resourceGroups/g/providers";
+    let deployment = format!("{group}/Microsoft.Resources/deployments/dep");
+    let parameters = json!({"workspaceName": {"value": "team-c"}});
+    server.put(&deployment, json!({"properties": {"parameters": parameters}})).await.expect(201);
+    let team = WS.replace("default", "team-c");
+    let body = json!({"properties": {"computeType": "AmlCompute", "properties": {"vmSize": "Standard_DS3_v2",
+        "scaleSettings": {"minNodeCount": 0, "maxNodeCount": 1}}}});
+    let made = server.put(&format!("{team}/computes/lab1"), body).await;
+    let operation = made.header("azure-asyncoperation").to_owned();
+    assert!(!operation.is_empty(), "{} {}", made.status, made.text());
+    for (workspace, status) in [("team-b", 404), ("team-c", 200)] {
+        let someone = json!({"name": workspace, "role": "reader", "workspace": workspace});
+        let someone = server.post("/admin/v1/principals", someone).await.expect(201);
+        let client = server.with_token(someone["token"].as_str().unwrap());
+        for path in [&deployment, &operation] {
+            let answer = ask(&client, Method::GET, path, None).await;
+            assert_eq!(answer.status, status, "{workspace} {path}: {}", answer.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_node_does_not_tell_one_workspace_of_the_work_of_another() {
+    let (server, _) = with_neighbour().await;
+    let facts = domain::report::NodeFacts {
+        node: "vm".into(),
+        boot_id: "b".into(),
+        version: "t".into(),
+        capacity: domain::Resources::default(),
+        gpu_models: Vec::new(),
+    };
+    server.store.write(move |tx| tx.see_node(&facts, server::clock::now())).await.unwrap();
+    server.submit("mine").await;
+    server.place("mine").await;
+    let now = server::clock::now();
+    let started = server.store.write(move |tx| {
+        let mut job = tx.job("default", "mine")?.unwrap().job;
+        for event in [domain::JobEvent::Preparing, domain::JobEvent::Started] {
+            job.apply(event, now).unwrap();
+        }
+        tx.put_job(&job, None, now)
+    });
+    started.await.unwrap();
+    for (workspace, run) in [("default", json!("mine")), ("team-b", Value::Null)] {
+        let path = format!("{}/computes/local/listNodes", WS.replace("default", workspace));
+        let nodes = server.post(&path, json!({})).await.expect(200);
+        assert_eq!((&nodes["nodes"][0]["nodeState"], &nodes["nodes"][0]["runId"]), (&json!("running"), &run));
+    }
+}
+
+#[tokio::test]
+async fn a_credential_that_would_not_be_sealed_is_not_taken() {
+    let server = Server::start().await;
+    let store = |credentials: Value| json!({"properties": {"datastoreType": "AzureBlob", "accountName": "a", "containerName": "c", "credentials": credentials}});
+    let loose = store(json!({"credentialsType": "AccountKey", "accountKey": "s3cr3t"}));
+    let refused = server.put("datastores/lake", loose).await;
+    let (_, message) = refused.refused(400);
+    assert!(message.contains("`accountKey`") && !message.contains("s3cr3t"), "{message}");
+    let sealed = store(json!({"credentialsType": "AccountKey", "clientId": "c", "secrets": {"key": "s3cr3t"}}));
+    let shown = server.put("datastores/lake", sealed).await.expect(201);
+    assert_eq!(shown["properties"]["credentials"], json!({"credentialsType": "AccountKey", "clientId": "c"}));
+}
