@@ -174,6 +174,31 @@ async fn a_role_can_be_given_and_taken_away_at_once() {
 }
 
 #[tokio::test]
+async fn a_role_can_be_given_in_a_registry_that_is_there() {
+    let server = Server::start().await;
+    let registry = WS.replace("workspaces/default", "registries/shared");
+    server.put(&registry, json!({})).await.expect(201);
+    let (maker, _) = someone(&server, "maker", Role::Contributor, Some("@shared")).await;
+    let (other, made) = someone(&server, "other", Role::Contributor, Some("default")).await;
+    let asset = async |client: &Client, name: &str| {
+        let body = json!({"properties": {"dataType": "uri_folder", "dataUri": "azureml://x"}});
+        ask(client, Method::PUT, &format!("{registry}/data/{name}/versions/1"), Some(body)).await.status
+    };
+    assert_eq!((asset(&maker, "a").await, asset(&other, "b").await), (201, 403));
+    let role = format!("{}/roles/{}", WS.replace("default", "@shared"), made["clientId"].as_str().unwrap());
+    ask(&maker, Method::PUT, &role, Some(json!({"role": "contributor"}))).await.refused(403);
+    server.put(&role, json!({"role": "contributor"})).await.expect(200);
+    assert_eq!(asset(&other, "b").await, 201);
+    let here = server.get(&format!("{}/roles", WS.replace("default", "@shared"))).await.expect(200);
+    assert_eq!(here["value"].as_array().unwrap().iter().filter(|role| role["workspace"] == "@shared").count(), 2);
+    server.delete(&role).await.expect(200);
+    assert_eq!(asset(&other, "c").await, 403);
+    server.put(&role.replace("@shared", "@none"), json!({"role": "reader"})).await.refused(404);
+    let body = json!({"name": "x", "role": "reader", "workspace": "@none"});
+    server.post("/admin/v1/principals", body).await.refused(404);
+}
+
+#[tokio::test]
 async fn lists_of_workspaces_show_those_one_may_see() {
     let server = Server::start().await;
     server.put(&WS.replace("default", "team"), json!({})).await;
