@@ -156,42 +156,24 @@ impl Mlflow {
         })
     }
 
-    /// How many params, tags, points and datasets all runs of an experiment have, counted where they lie.
-    pub fn counts(&self, experiment: i64) -> Result<[u64; 4], ForeignError> {
-        let mut counts = [0; 4];
-        for (at, table) in ["params", "tags", "metrics"].into_iter().enumerate() {
-            let sql = format!(
-                "select count(*) from {table} where run_uuid in (select run_uuid from runs where experiment_id = ?1)"
-            );
-            counts[at] = self.count(&sql, experiment)?;
-        }
-        if self.schema.has("inputs") {
-            let sql = "select count(*) from inputs where source_type = 'DATASET' and destination_type = 'RUN' \
-                       and destination_id in (select run_uuid from runs where experiment_id = ?1)";
-            counts[3] = self.count(sql, experiment)?;
-        }
-        Ok(counts)
-    }
-
     /// What the database holds that [`Mlflow`] does not read, and how many of each.
     pub fn unread(&self) -> Result<Vec<(&'static str, u64)>, ForeignError> {
         let mut unread = Vec::new();
         for (table, what) in [("trace_info", "traces"), ("webhooks", "webhooks"), ("evaluation_datasets", "evaluation datasets")]
         {
             if self.schema.has(table) {
-                let sql = format!("select count(*) from {table} where ?1 = 0");
-                unread.push((what, self.count(&sql, 0)?));
+                unread.push((what, self.count(&format!("select count(*) from {table}"))?));
             }
         }
         let experiments = self.schema.table("experiments");
-        let elsewhere = format!("select count(*) from experiments where ?1 = 0 and not ({})", experiments.in_workspace());
-        unread.push(("experiments of other workspaces than `default`", self.count(&elsewhere, 0)?));
+        let elsewhere = format!("select count(*) from experiments where not ({})", experiments.in_workspace());
+        unread.push(("experiments of other workspaces than `default`", self.count(&elsewhere)?));
         unread.retain(|(_, count)| *count > 0);
         Ok(unread)
     }
 
-    fn count(&self, sql: &str, value: i64) -> Result<u64, ForeignError> {
-        let rows = self.rows("counts", sql, &[&value], |row| row.get::<_, i64>(0))?;
+    fn count(&self, sql: &str) -> Result<u64, ForeignError> {
+        let rows = self.rows("counts", sql, &[], |row| row.get::<_, i64>(0))?;
         Ok(rows.first().and_then(|count| u64::try_from(*count).ok()).unwrap_or(0))
     }
 

@@ -22,6 +22,7 @@ pub struct LoggedModel {
 #[derive(Debug, Clone)]
 pub struct ModelPoint {
     pub model: String,
+    pub run: String,
     pub key: String,
     pub point: Point,
     pub dataset_name: Option<String>,
@@ -88,21 +89,31 @@ impl Mlflow {
     }
 
     /// The points of a run that tell of models.
-    pub fn model_points(&self, run: &str) -> Result<Vec<ModelPoint>, ForeignError> {
+    pub fn points_of_models(&self, run: &str) -> Result<Vec<ModelPoint>, ForeignError> {
+        self.model_points("run_id", run)
+    }
+
+    /// The points that tell of a model, of all runs.
+    pub fn points_of_model(&self, model: &str) -> Result<Vec<ModelPoint>, ForeignError> {
+        self.model_points("model_id", model)
+    }
+
+    fn model_points(&self, by: &str, id: &str) -> Result<Vec<ModelPoint>, ForeignError> {
         if !self.schema.has("logged_model_metrics") {
             return Ok(Vec::new());
         }
         let table = self.schema.table("logged_model_metrics");
         let sql = format!(
-            "select model_id, metric_name, metric_value, metric_timestamp_ms, metric_step, {}, {} \
-             from logged_model_metrics where run_id = ?1 order by 1, 2, 4, 5",
+            "select model_id, metric_name, metric_value, metric_timestamp_ms, metric_step, {}, {}, run_id \
+             from logged_model_metrics where {by} = ?1 order by 1, 2, 4, 5",
             table.or("dataset_name", "null"),
             table.or("dataset_digest", "null"),
         );
-        self.rows("metrics of models", &sql, &[&run], |row| {
+        self.rows("metrics of models", &sql, &[&id], |row| {
             let value = finite(row.get::<_, Option<f64>>(2)?.unwrap_or(f64::NAN));
             Ok(ModelPoint {
                 model: row.get(0)?,
+                run: row.get(7)?,
                 key: row.get(1)?,
                 point: Point { value, timestamp_ms: row.get(3)?, step: row.get(4)? },
                 dataset_name: row.get(5)?,
