@@ -68,6 +68,17 @@ def logged_model(client, experiment, run):
     return model.model_id
 
 
+def served_run(client, artifacts):
+    """A run whose files an MLflow server kept, in a folder of its own."""
+    experiment = client.create_experiment("served", "mlflow-artifacts:/served")
+    run = client.create_run(experiment, run_name="served").info.run_id
+    folder = os.path.join(artifacts, "served", run, "artifacts")
+    os.makedirs(folder)
+    with open(os.path.join(folder, "kept.txt"), "w") as file:
+        file.write("kept by a server")
+    return run
+
+
 def registry(client, run, model_id):
     """Versions from files of a run and from a logged model, one deleted between, with aliases, tags and stages."""
     client.create_registered_model("birds", tags={"owner": "me"}, description="tells birds apart")
@@ -100,11 +111,12 @@ def main():
     running = client.create_run(second, run_name="running").info.run_id
     in_default = client.create_run("0", run_name="by default").info.run_id
     client.create_run(away, run_name="away")
+    served = served_run(client, artifacts)
     lost = client.create_run(gone, run_name="lost").info.run_id
     client.log_metric(lost, "m", 1.5)
     client.delete_experiment(gone)
     registry(client, run, model_id)
-    ids = {"run": run, "children": children, "deleted": deleted, "running": running, "lost": lost}
+    ids = {"run": run, "children": children, "deleted": deleted, "running": running, "lost": lost, "served": served}
     print(json.dumps({**ids, "in_default": in_default, "model": model_id, "points": POINTS, "at": time.time()}))
 
 

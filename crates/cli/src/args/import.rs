@@ -6,12 +6,10 @@ use std::path::PathBuf;
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImportVerb {
     /// Copy experiments, runs, artifacts and models from the database of an MLflow server, then compare both
-    #[command(
-        after_help = "Examples:\n  peregrine import mlflow --from sqlite:///mlflow.db --dry-run\n  \
+    #[command(after_help = "Examples:\n  peregrine import mlflow --from sqlite:///mlflow.db --dry-run\n  \
                       peregrine import mlflow --from sqlite:///mlflow.db\n  \
                       peregrine import mlflow --from sqlite:////srv/mlflow/mlflow.db --artifacts /srv/mlflow/mlartifacts\n  \
-                      peregrine import mlflow --from sqlite:///mlflow.db --experiment churn fraud -w team-a"
-    )]
+                      peregrine import mlflow --from sqlite:///mlflow.db --experiment churn fraud -w team-a")]
     Mlflow(Mlflow),
 }
 

@@ -17,9 +17,10 @@ use crate::{
     failure::{Done, Exit, Failure},
     output::Output,
 };
-use files::{Address, Folders};
+use api::ClientError;
+use files::{Address, File, Folders};
 use futures_util::{StreamExt, TryStreamExt, stream};
-use image::{Image, What};
+use image::{Image, What, mark_of};
 use registry::Roots;
 use report::{Fate, Report};
 use runs::FROM;
@@ -34,7 +35,7 @@ use store::foreign::{
     ForeignError,
     mlflow::{Experiment, LoggedModel, Mlflow, Run},
 };
-use wire::{Answer, Wire, object, pairs, refusal, texts, word};
+use wire::{Answer, Place, Wire, object, pairs, refusal, texts, word};
 
 /// Runs that are copied at the same time.
 const AT_ONCE: usize = 8;
@@ -52,6 +53,13 @@ struct Import<'a> {
     /// The runs that are here, and whether they are new.
     runs: RefCell<BTreeMap<String, bool>>,
     seen: Cell<usize>,
+}
+
+/// What came of the attempt to copy a thing.
+enum Moved {
+    Yes(Image),
+    Before,
+    Left(Option<String>),
 }
 
 /// An experiment here that takes the runs of one of the source.
@@ -191,10 +199,7 @@ impl Import<'_> {
         wire.post("experiments/create", made).await?;
         let shown = wire.get("experiments/get-by-name", &by_name).await?["experiment"].take();
         let mut copy = Image::default();
-        copy.put_thing(
-            What::Experiments,
-            [("name", word(&shown["name"])), ("created", word(&shown["creation_time"]))],
-        );
+        copy.put_thing(What::Experiments, [("name", word(&shown["name"])), ("created", word(&shown["creation_time"]))]);
         let mut tags = texts(&shown["tags"]);
         tags.remove(FROM);
         copy.put(What::Tags, tags);
@@ -216,16 +221,61 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Notes a refusal and goes on; anything else ends the import.
-    fn without(&self, done: Answer<()>, thing: &str) -> Answer<()> {
-        match done {
-            Err(error) => match wire::reason(&error) {
-                Some(reason) => self.report.borrow_mut().differs(thing, &reason),
-                None => return Err(error),
-            },
-            Ok(()) => {}
+    /// Writes down what came of the attempt to copy a thing.
+    fn told(&self, thing: &str, original: &Image, moved: Answer<Moved>) -> Done {
+        let mut report = self.report.borrow_mut();
+        match moved {
+            Ok(Moved::Yes(copy)) => report.note(thing, original, Fate::Moved(&copy)),
+            Ok(Moved::Before) => report.note(thing, original, Fate::Before),
+            Ok(Moved::Left(reason)) => {
+                report.note(thing, original, Fate::Left);
+                reason.iter().for_each(|reason| report.leave(thing, reason));
+            }
+            Err(error) => {
+                let told = refusal(error)?;
+                report.note(thing, original, Fate::Left);
+                report.differs(thing, &told);
+            }
         }
         Ok(())
+    }
+
+    /// Files of a thing that was here before, and that were not found then: they are sent now. Takes them out of what
+    /// was here.
+    async fn late_files(&self, thing: &str, place: &Place, files: &[File], before: &mut Image) -> Answer<()> {
+        let Some(wire) = self.wire.as_ref().filter(|_| !files.is_empty()) else { return Ok(()) };
+        let known = wire.names(place).await?;
+        let late: Vec<&File> = files.iter().filter(|file| !known.contains(&file.name)).collect();
+        let (mut original, mut copy) = (BTreeMap::new(), BTreeMap::new());
+        for file in late {
+            let done = wire.put_file(place, file).await;
+            if !self.without(done, &format!("`{}` of {thing}", file.name))? {
+                continue;
+            }
+            let unreadable = |source| ClientError::File { path: file.path.clone(), source };
+            original.insert(file.name.clone(), mark_of(&file.path).map_err(unreadable)?);
+            copy.insert(file.name.clone(), wire.mark(place, &file.name).await?);
+        }
+        if let Some(section) = before.0.get_mut(&What::Artifacts) {
+            section.count -= original.len() as u64;
+        }
+        let image = |marks| {
+            let mut image = Image::default();
+            image.put(What::Artifacts, marks);
+            image
+        };
+        if !original.is_empty() {
+            self.report.borrow_mut().note(thing, &image(original), Fate::Moved(&image(copy)));
+        }
+        Ok(())
+    }
+
+    /// Notes a refusal and goes on; whether there was none. Anything else ends the import.
+    fn without(&self, done: Answer<()>, thing: &str) -> Answer<bool> {
+        let Err(error) = done else { return Ok(true) };
+        let Some(reason) = wire::reason(&error) else { return Err(error) };
+        self.report.borrow_mut().differs(thing, &reason);
+        Ok(false)
     }
 
     fn draw(&self, experiment: &str) {

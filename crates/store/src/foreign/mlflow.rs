@@ -159,7 +159,8 @@ impl Mlflow {
     /// What the database holds that [`Mlflow`] does not read, and how many of each.
     pub fn unread(&self) -> Result<Vec<(&'static str, u64)>, ForeignError> {
         let mut unread = Vec::new();
-        for (table, what) in [("trace_info", "traces"), ("webhooks", "webhooks"), ("evaluation_datasets", "evaluation datasets")]
+        for (table, what) in
+            [("trace_info", "traces"), ("webhooks", "webhooks"), ("evaluation_datasets", "evaluation datasets")]
         {
             if self.schema.has(table) {
                 unread.push((what, self.count(&format!("select count(*) from {table}"))?));
@@ -214,7 +215,8 @@ impl Mlflow {
             Ok((row.get::<_, String>(0)?, dataset))
         })?;
         let tagged = |(input, dataset): (String, Dataset)| {
-            let tags = self.texts("tags of inputs", "select name, value from input_tags where input_uuid = ?1", &input)?;
+            let tags =
+                self.texts("tags of inputs", "select name, value from input_tags where input_uuid = ?1", &input)?;
             Ok(Dataset { tags, ..dataset })
         };
         found.into_iter().map(tagged).collect()

@@ -1,12 +1,12 @@
 //! Models that runs logged: each with its files under the id it had.
 
 use super::{
-    Import, Target,
+    Import, Moved, Target,
     files::File,
     image::{Image, What},
     report::Fate,
-    runs::{Moved, marks},
-    wire::{Answer, object, pairs, point, refusal, texts, word},
+    runs::marks,
+    wire::{Answer, Place, object, pairs, point, refusal, texts, word},
 };
 use crate::failure::Done;
 use reqwest::Method;
@@ -28,22 +28,12 @@ impl Import<'_> {
             Some(_) => self.move_model(target, model, &files).await,
             None => Ok(Moved::Left(None)),
         };
-        let original = original(model, &files, matches!(moved, Ok(Moved::Yes(_))))?;
-        let mut report = self.report.borrow_mut();
-        match moved {
-            Ok(Moved::Yes(copy)) => report.note(&thing, &original, Fate::Moved(&copy)),
-            Ok(Moved::Before) => report.note(&thing, &original, Fate::Before),
-            Ok(Moved::Left(reason)) => {
-                report.note(&thing, &original, Fate::Left);
-                reason.iter().for_each(|reason| report.leave(&thing, reason));
-            }
-            Err(error) => {
-                let told = refusal(error)?;
-                report.note(&thing, &original, Fate::Left);
-                report.differs(&thing, &told);
-            }
+        let mut original = original(model, &files, matches!(moved, Ok(Moved::Yes(_))))?;
+        // The files of a model that is deleted are not shown.
+        if matches!(moved, Ok(Moved::Before)) && !model.deleted {
+            self.late_files(&thing, &place(target, model), &files, &mut original).await?;
         }
-        Ok(())
+        self.told(&thing, &original, moved)
     }
 
     async fn move_model(&self, target: &Target<'_>, model: &LoggedModel, files: &[File]) -> Answer<Moved> {
@@ -62,9 +52,9 @@ impl Import<'_> {
             Some(info) if info["status"] != STATUSES[0] => return Ok(Moved::Before),
             Some(_) => {}
         }
-        let folder = format!("{}/models/{}/artifacts", target.number, model.id);
+        let place = place(target, model);
         for file in files {
-            let done = wire.put_file(&folder, file).await;
+            let done = wire.put_file(&place, file).await;
             self.without(done, &format!("`{}` of logged model `{}`", file.name, model.id))?;
         }
         if model.status != 1 {
@@ -85,7 +75,7 @@ impl Import<'_> {
         );
         copy.put(What::Params, texts(&shown["data"]["params"]));
         copy.put(What::Tags, texts(&info["tags"]));
-        copy.put(What::Artifacts, wire.marks(&folder, &[("model", &model.id)]).await?);
+        copy.put(What::Artifacts, wire.marks(&place).await?);
         Ok(Moved::Yes(copy))
     }
 
@@ -110,7 +100,8 @@ impl Import<'_> {
             }
         };
         let (mut original, mut copy) = (Image::default(), Image::default());
-        let of = |told: &ModelPoint| format!("{} {} {}", told.run, told.dataset_name.clone().unwrap_or_default(), told.key);
+        let of =
+            |told: &ModelPoint| format!("{} {} {}", told.run, told.dataset_name.clone().unwrap_or_default(), told.key);
         original.put_points(What::ModelPoints, source.iter().map(|told| (of(told), told.point)).collect());
         let metrics = shown["model"]["data"]["metrics"].as_array();
         let key = |metric: &Value| {
@@ -137,6 +128,10 @@ impl Import<'_> {
         }
         Ok(())
     }
+}
+
+fn place(target: &Target<'_>, model: &LoggedModel) -> Place {
+    Place::Model { number: target.number.clone(), model: model.id.clone() }
 }
 
 fn status(model: &LoggedModel) -> &'static str {

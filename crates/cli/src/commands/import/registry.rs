@@ -1,12 +1,10 @@
 //! Registered models: names, versions under the numbers they had, aliases.
 
 use super::{
-    Import,
+    Import, Moved,
     files::Address,
     image::{Image, What},
-    report::Fate,
-    runs::Moved,
-    wire::{Answer, object, pairs, refusal, texts, word},
+    wire::{Answer, object, pairs, texts, word},
 };
 use crate::failure::Done;
 use serde_json::{Value, json};
@@ -110,24 +108,6 @@ impl Import<'_> {
         Ok(())
     }
 
-    fn told(&self, thing: &str, original: &Image, moved: Answer<Moved>) -> Done {
-        let mut report = self.report.borrow_mut();
-        match moved {
-            Ok(Moved::Yes(copy)) => report.note(thing, original, Fate::Moved(&copy)),
-            Ok(Moved::Before) => report.note(thing, original, Fate::Before),
-            Ok(Moved::Left(reason)) => {
-                report.note(thing, original, Fate::Left);
-                reason.filter(|_| self.wire.is_some()).iter().for_each(|reason| report.leave(thing, reason));
-            }
-            Err(error) => {
-                let told = refusal(error)?;
-                report.note(thing, original, Fate::Left);
-                report.differs(thing, &told);
-            }
-        }
-        Ok(())
-    }
-
     async fn move_name(&self, model: &RegisteredModel) -> Answer<Moved> {
         let Some(wire) = &self.wire else { return Ok(Moved::Left(None)) };
         if wire.find("registered-models/get", &[("name", &model.name)]).await?.is_some() {
@@ -142,8 +122,7 @@ impl Import<'_> {
         wire.post("registered-models/create", body).await?;
         let shown = wire.get("registered-models/get", &[("name", &model.name)]).await?["registered_model"].take();
         let mut copy = Image::default();
-        let facts =
-            [("description", word(&shown["description"])), ("created", word(&shown["creation_timestamp"]))];
+        let facts = [("description", word(&shown["description"])), ("created", word(&shown["creation_timestamp"]))];
         copy.put_thing(What::Models, facts);
         copy.put(What::Tags, texts(&shown["tags"]));
         Ok(Moved::Yes(copy))

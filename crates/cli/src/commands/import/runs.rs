@@ -4,11 +4,10 @@
 //! such a run anew, which changes nothing that is there already, and leaves others alone.
 
 use super::{
-    Import, Target,
+    Import, Moved, Target,
     files::File,
     image::{Image, What, mark_of},
-    report::Fate,
-    wire::{Answer, object, pairs, refusal, sent, texts, word},
+    wire::{Answer, Place, object, pairs, sent, texts, word},
 };
 use crate::failure::{Done, Failure};
 use serde_json::{Value, json};
@@ -46,28 +45,16 @@ impl Import<'_> {
             Some(_) => self.move_run(target, &whole).await,
             None => Ok(Moved::Left(None)),
         };
-        let original = whole.image(matches!(moved, Ok(Moved::Yes(_))))?;
-        let mut report = self.report.borrow_mut();
+        let mut original = whole.image(matches!(moved, Ok(Moved::Yes(_))))?;
         match moved {
-            Ok(Moved::Yes(copy)) => {
-                report.note(&thing, &original, Fate::Moved(&copy));
-                self.runs.borrow_mut().insert(run.id.clone(), true);
-            }
+            Ok(Moved::Yes(_)) => drop(self.runs.borrow_mut().insert(run.id.clone(), true)),
             Ok(Moved::Before) => {
-                report.note(&thing, &original, Fate::Before);
                 self.runs.borrow_mut().insert(run.id.clone(), false);
+                self.late_files(&thing, &place(target, run), &whole.files, &mut original).await?;
             }
-            Ok(Moved::Left(reason)) => {
-                report.note(&thing, &original, Fate::Left);
-                reason.iter().for_each(|reason| report.leave(&thing, reason));
-            }
-            Err(error) => {
-                let told = refusal(error)?;
-                report.note(&thing, &original, Fate::Left);
-                report.differs(&thing, &told);
-            }
+            _ => {}
         }
-        Ok(())
+        self.told(&thing, &original, moved)
     }
 
     async fn move_run(&self, target: &Target<'_>, whole: &Whole<'_>) -> Answer<Moved> {
@@ -109,7 +96,7 @@ impl Import<'_> {
             wire.post("runs/outputs", json!({"run_id": run.id, "models": models.collect::<Vec<_>>()})).await?;
         }
         for file in &whole.files {
-            let done = wire.put_file(&folder(target, run), file).await;
+            let done = wire.put_file(&place(target, run), file).await;
             self.without(done, &format!("`{}` of run `{}`", file.name, run.id))?;
         }
         let end = [("run_id", json!(run.id)), ("status", json!(run.status)), ("end_time", json!(run.ended_at))];
@@ -152,20 +139,13 @@ impl Import<'_> {
         }
         image.put_points(What::Points, points);
         image.put(What::Inputs, inputs_shown(&shown));
-        image.put(What::Artifacts, wire.marks(&folder(target, whole.run), &[("run_id", id)]).await?);
+        image.put(What::Artifacts, wire.marks(&place(target, whole.run)).await?);
         Ok(image)
     }
 }
 
-/// What came of the attempt to copy a thing.
-pub(super) enum Moved {
-    Yes(Image),
-    Before,
-    Left(Option<String>),
-}
-
-fn folder(target: &Target<'_>, run: &Run) -> String {
-    format!("{}/{}/artifacts", target.number, run.id)
+fn place(target: &Target<'_>, run: &Run) -> Place {
+    Place::Run { number: target.number.clone(), run: run.id.clone() }
 }
 
 impl Whole<'_> {
@@ -237,8 +217,11 @@ impl Whole<'_> {
         image.put(What::Params, logged.params.clone());
         image.put(What::Tags, logged.tags.clone());
         image.put_points(What::Points, logged.points.clone());
-        let mut inputs: BTreeMap<String, String> =
-            logged.datasets.iter().map(|data| (format!("{} {}", data.name, data.digest), dataset(data).to_string())).collect();
+        let mut inputs: BTreeMap<String, String> = logged
+            .datasets
+            .iter()
+            .map(|data| (format!("{} {}", data.name, data.digest), dataset(data).to_string()))
+            .collect();
         inputs.extend(logged.read.iter().map(|(id, _)| (format!("read {id}"), String::new())));
         inputs.extend(logged.made.iter().map(|(id, step)| (format!("made {id}"), step.to_string())));
         image.put(What::Inputs, inputs);

@@ -1,9 +1,6 @@
 //! MLflow's calls of one workspace, as an importer makes them.
 
-use super::{
-    files::File,
-    image::file_mark,
-};
+use super::{files::File, image::file_mark};
 use crate::failure::{Done, Failure};
 use api::{Client, ClientError, arm::Scope};
 use domain::tracking::Point;
@@ -11,7 +8,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Method, RequestBuilder, Response, header::CONTENT_LENGTH};
 use ring::digest::{Context, SHA256};
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 /// Smaller files are sent from memory, larger ones from disk.
 const SMALL: u64 = 256 << 10;
@@ -25,6 +25,12 @@ const PATIENCE: (Duration, usize) = (Duration::from_millis(250), 240);
 pub(super) struct Wire<'a> {
     client: &'a Client,
     root: String,
+}
+
+/// Whose files, by the number of the experiment and the id.
+pub(super) enum Place {
+    Run { number: String, run: String },
+    Model { number: String, model: String },
 }
 
 pub(super) type Answer<T = Value> = Result<T, ClientError>;
@@ -73,10 +79,10 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// Writes a file of a run or model, whose folder is `folder`.
-    pub(super) async fn put_file(&self, folder: &str, file: &File) -> Answer<()> {
+    /// Writes a file of a run or model.
+    pub(super) async fn put_file(&self, place: &Place, file: &File) -> Answer<()> {
         let unreadable = |source| ClientError::File { path: file.path.clone(), source };
-        let path = self.file(folder, &file.name);
+        let path = self.file(place, &file.name);
         let request = async || {
             let body = if file.bytes <= SMALL {
                 reqwest::Body::from(tokio::fs::read(&file.path).await.map_err(unreadable)?)
@@ -90,25 +96,43 @@ impl<'a> Wire<'a> {
         self.patiently(request).await.map(drop)
     }
 
-    /// The marks of all files of a run or model, read back, by name. `list` is the call that lists a folder of it.
-    pub(super) async fn marks(&self, folder: &str, list: &[(&str, &str)]) -> Answer<BTreeMap<String, String>> {
-        let (mut marks, mut folders) = (BTreeMap::new(), vec![String::new()]);
+    /// The names of all files of a run or model.
+    pub(super) async fn names(&self, place: &Place) -> Answer<BTreeSet<String>> {
+        let (mut names, mut folders) = (BTreeSet::new(), vec![String::new()]);
         while let Some(inside) = folders.pop() {
-            let (call, query) = listing(list, &inside);
-            let found = self.get(&call, &query).await?;
+            let found = match place {
+                Place::Run { run, .. } => {
+                    self.get("artifacts/list", &[("run_id", run.as_str()), ("path", inside.as_str())]).await?
+                }
+                Place::Model { model, .. } => {
+                    let call = format!("logged-models/{model}/artifacts/directories");
+                    self.get(&call, &[("artifact_directory_path", inside.as_str())]).await?
+                }
+            };
             for entry in found["files"].as_array().into_iter().flatten() {
-                let name = entry["path"].as_str().unwrap_or_default().to_owned();
+                let name = word(&entry["path"]);
                 match entry["is_dir"] == true {
                     true => folders.push(name),
-                    false => drop(marks.insert(name.clone(), self.mark(folder, &name).await?)),
+                    false => drop(names.insert(name)),
                 }
             }
+        }
+        Ok(names)
+    }
+
+    /// The marks of all files of a run or model, read back, by name.
+    pub(super) async fn marks(&self, place: &Place) -> Answer<BTreeMap<String, String>> {
+        let mut marks = BTreeMap::new();
+        for name in self.names(place).await? {
+            let mark = self.mark(place, &name).await?;
+            marks.insert(name, mark);
         }
         Ok(marks)
     }
 
-    async fn mark(&self, folder: &str, name: &str) -> Answer<String> {
-        let path = self.file(folder, name);
+    /// What tells a file that is here from another.
+    pub(super) async fn mark(&self, place: &Place, name: &str) -> Answer<String> {
+        let path = self.file(place, name);
         let mut answer = self.patiently(async || Ok(self.client.request(Method::GET, &path))).await?;
         let (mut bytes, mut sum) = (0, Context::new(&SHA256));
         while let Some(chunk) = answer.chunk().await.map_err(|source| self.client.unreachable(source))? {
@@ -118,9 +142,13 @@ impl<'a> Wire<'a> {
         Ok(file_mark(bytes, sum))
     }
 
-    fn file(&self, folder: &str, name: &str) -> String {
+    fn file(&self, place: &Place, name: &str) -> String {
+        let folder = match place {
+            Place::Run { number, run } => format!("{number}/{run}"),
+            Place::Model { number, model } => format!("{number}/models/{model}"),
+        };
         let parts: Vec<String> = name.split('/').map(|part| utf8_percent_encode(part, SEGMENT).to_string()).collect();
-        format!("{}/mlflow-artifacts/artifacts/{folder}/{}", self.root, parts.join("/"))
+        format!("{}/mlflow-artifacts/artifacts/{folder}/artifacts/{}", self.root, parts.join("/"))
     }
 
     /// Sends a request, again and again where the server is asked too often.
@@ -137,16 +165,6 @@ impl<'a> Wire<'a> {
 
     async fn json(&self, answer: Response) -> Answer {
         answer.json().await.map_err(|source| self.client.unreachable(source))
-    }
-}
-
-/// The call that lists a folder inside a run (`run_id`) or a model (`model`).
-fn listing<'q>(list: &[(&'q str, &'q str)], inside: &'q str) -> (String, Vec<(&'q str, &'q str)>) {
-    match list {
-        [("model", model)] => {
-            (format!("logged-models/{model}/artifacts/directories"), vec![("artifact_directory_path", inside)])
-        }
-        run => ("artifacts/list".into(), run.iter().copied().chain([("path", inside)]).collect()),
     }
 }
 

@@ -27,7 +27,18 @@ const NEEDED: [(&str, &[&str]); 5] = [
 
 /// What must be there of tables that only newer databases have.
 const IF_THERE: [(&str, &[&str]); 9] = [
-    ("datasets", &["dataset_uuid", "name", "digest", "dataset_source_type", "dataset_source", "dataset_schema", "dataset_profile"]),
+    (
+        "datasets",
+        &[
+            "dataset_uuid",
+            "name",
+            "digest",
+            "dataset_source_type",
+            "dataset_source",
+            "dataset_schema",
+            "dataset_profile",
+        ],
+    ),
     ("inputs", &["input_uuid", "source_type", "source_id", "destination_type", "destination_id"]),
     ("input_tags", &["input_uuid", "name", "value"]),
     ("registered_models", &["name", "creation_time"]),
@@ -35,7 +46,10 @@ const IF_THERE: [(&str, &[&str]); 9] = [
     ("logged_models", &["model_id", "experiment_id", "name", "artifact_location", "creation_timestamp_ms", "status"]),
     ("logged_model_params", &["model_id", "param_key", "param_value"]),
     ("logged_model_tags", &["model_id", "tag_key", "tag_value"]),
-    ("logged_model_metrics", &["model_id", "metric_name", "metric_timestamp_ms", "metric_step", "metric_value", "run_id"]),
+    (
+        "logged_model_metrics",
+        &["model_id", "metric_name", "metric_timestamp_ms", "metric_step", "metric_value", "run_id"],
+    ),
 ];
 
 impl Schema {
