@@ -7,6 +7,7 @@
 
 mod engine;
 pub mod files;
+pub mod foreign;
 pub mod secrets;
 pub mod tables;
 
