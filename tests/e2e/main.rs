@@ -10,6 +10,7 @@ mod corpus;
 mod environments;
 mod faults;
 mod harness;
+mod import;
 mod jobs;
 mod kill;
 mod openapi;

@@ -4,6 +4,7 @@
 
 pub(crate) mod asset;
 pub(crate) mod identity;
+pub(crate) mod import;
 pub(crate) mod job;
 pub(crate) mod machine;
 pub(crate) mod place;
@@ -108,6 +109,9 @@ pub(crate) enum Noun {
     /// Connect the Python SDK and MLflow
     #[command(subcommand)]
     Sdk(identity::SdkVerb),
+    /// Bring in what other systems have tracked
+    #[command(subcommand)]
+    Import(import::ImportVerb),
     /// Manage who may call the server, and as what
     #[command(subcommand)]
     Principal(identity::PrincipalVerb),
@@ -262,6 +266,7 @@ mod tests {
             "peregrine ml component create -f c.yml --version 2",
             "peregrine ml model share -n m -v 1 --registry-name r",
             "peregrine server start --foreground --listen 127.0.0.1:0 --http 127.0.0.1:0 --home /x",
+            "peregrine import mlflow --from sqlite:///mlflow.db --artifacts a --experiment x y --dry-run",
             "peregrine completion zsh",
         ] {
             assert!(parse(line).is_ok(), "{line}: {}", parse(line).unwrap_err());

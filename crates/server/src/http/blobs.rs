@@ -109,7 +109,12 @@ async fn open(app: &App, path: &str, visitor: &Visitor, write: bool) -> Result<P
         link_opens(app.store.keyring(), query, &place.workspace, &place.container, within, write, app.now())
     };
     match caller {
-        Some(caller) => may(caller, &place.workspace, write)?,
+        Some(caller) => {
+            may(caller, &place.workspace, write)?;
+            if write {
+                app.store.record_act().await?;
+            }
+        }
         // A link to one folder lists that folder and no other.
         None if opens(if place.path.is_empty() { prefix } else { &place.path }) => {}
         None => {

@@ -138,6 +138,7 @@ pub(crate) async fn workspace_audit(
 
 /// Makes a new key that signs tokens from now on.
 pub(crate) async fn rotate(State(app): State<App>) -> Result<Json<Value>, Problem> {
+    app.store.record_act().await?;
     let id = app.tokens.keys.rotate(app.store.keyring(), app.now())?;
     Ok(Json(json!({"key": id})))
 }

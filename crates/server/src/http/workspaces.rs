@@ -130,6 +130,8 @@ pub(crate) async fn delete(
     .await;
     app.reload_workspaces().await?;
     deleted?;
+    // Its roles went with it, and must not wait for another workspace of the same name.
+    app.tokens.principals.refresh(&app.store).await?;
     let (files, unique) = (app.files.clone(), row.id.clone());
     let removed = tokio::task::spawn_blocking(move || {
         files.set_aside(&row.name, &unique)?;

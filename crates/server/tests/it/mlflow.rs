@@ -3,6 +3,7 @@
 mod jobs;
 mod models;
 mod runs;
+mod stream;
 
 use crate::{Answer, Server, WS, ask};
 use api::Client;
