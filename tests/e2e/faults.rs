@@ -3,7 +3,7 @@
 
 mod code;
 mod database;
-mod door;
+pub(crate) mod door;
 mod files;
 mod machine;
 mod outputs;

@@ -44,7 +44,16 @@ fn tried(home: &Home, how: &str, more: &[&str]) {
     let mut st = Command::new("timeout");
     st.arg("280").arg(python.with_file_name("st")).arg("--config-file").arg(config).arg("run");
     st.arg(format!("{url}/openapi.json")).arg("--tls-verify").arg(home.home().join("keys/authority.pem"));
-    st.args(["-n", EXAMPLES, "--exclude-path-regex", "^/agent/", "--no-color", "--request-timeout", "20"]);
+    // MLflow's calls are the same under each of their three prefixes, and say `not implemented` to uploads in parts.
+    st.args([
+        "-n",
+        EXAMPLES,
+        "--exclude-path-regex",
+        "^/agent/|^/mlflow/v2|^/api/2.0/mlflow|/mpu/",
+        "--no-color",
+        "--request-timeout",
+        "20",
+    ]);
     st.args(["--exclude-checks", NOT_OURS, "--generation-database", "none", "--seed", "7423", "--continue-on-failure"]);
     let told = said(st.args(more).current_dir(home.path()).output().unwrap());
     let summary = told.out.find("= SUMMARY =").map_or(told.out.as_str(), |at| &told.out[at..]);

@@ -163,11 +163,14 @@ fn refused(status: StatusCode, body: &[u8]) -> ClientError {
     let envelope: Value = serde_json::from_slice(body).unwrap_or_default();
     let error = envelope.get("error").unwrap_or(&Value::Null);
     let word = |key: &str| error.get(key).and_then(Value::as_str).map(str::to_owned);
+    // MLflow's calls refuse in an envelope of their own.
+    let own = |key: &str| envelope.get(key).and_then(Value::as_str).map(str::to_owned);
     let details = error.get("details").and_then(Value::as_array).into_iter().flatten();
     ClientError::Refused {
         status: status.as_u16(),
-        code: word("code").unwrap_or_else(|| status.to_string()),
+        code: word("code").or_else(|| own("error_code")).unwrap_or_else(|| status.to_string()),
         message: word("message")
+            .or_else(|| own("message"))
             .or_else(|| blob_message(body))
             .unwrap_or_else(|| format!("the server answered {status}")),
         details: details.filter_map(|d| d.get("message")?.as_str().map(str::to_owned)).collect(),

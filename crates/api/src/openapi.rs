@@ -78,7 +78,7 @@ fn operation(route: &Route) -> Value {
         _ => json!([{"bearer": []}]),
     };
     let mut operation = json!({
-        "operationId": route.id, "summary": route.about, "parameters": parameters, "security": security,
+        "operationId": name(route), "summary": route.about, "parameters": parameters, "security": security,
         "responses": {"2XX": success(route), "4XX": refusal(route)},
     });
     // What sends for something that is full or going away; clients wait and try again.
@@ -87,6 +87,14 @@ fn operation(route: &Route) -> Value {
         operation["requestBody"] = body;
     }
     operation
+}
+
+/// The operation's name; MLflow's calls stand under several prefixes, and a name must be one operation's alone.
+pub fn name(route: &Route) -> String {
+    match route.path.strip_prefix("/mlflow/") {
+        Some(rest) => format!("{}_{}", route.id, rest.split('/').next().unwrap_or_default().replace('.', "_")),
+        None => route.id.to_owned(),
+    }
 }
 
 fn is_blob(route: &Route) -> bool {

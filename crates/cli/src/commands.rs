@@ -10,6 +10,7 @@ mod datastore;
 mod deployment;
 mod endpoint;
 pub(crate) mod environment;
+mod import;
 mod job;
 mod model;
 mod principal;
@@ -106,6 +107,7 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         Noun::Compute(verb) => wait(compute::run(context, verb)),
         Noun::Workspace(verb) => wait(workspace::run(context, verb)),
         Noun::Sdk(verb) => wait(sdk::run(context, verb)),
+        Noun::Import(verb) => wait(import::run(context, verb)),
         Noun::Principal(verb) => wait(principal::run(context, verb)),
         Noun::Server(verb) => server::run(context, verb),
         Noun::Config(verb) => config::run(context, verb),

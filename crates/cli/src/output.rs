@@ -91,6 +91,14 @@ impl Output {
         table::table(items, columns, self.width())
     }
 
+    /// A list and more about it: a table is the list alone, other formats have everything.
+    pub(crate) fn list_within(&self, whole: Value, list: &str, columns: &[Column]) -> Done {
+        match (&self.query, self.format, &whole[list]) {
+            (None, Format::Table, Value::Array(items)) => self.text(&table::table(items, columns, self.width())),
+            _ => self.other(whole),
+        }
+    }
+
     /// What would be sent: too deep for a table, so JSON unless another form was chosen.
     pub(crate) fn sheet(&self, value: Value) -> Done {
         match (&self.query, self.format) {

@@ -7,6 +7,7 @@
 
 mod engine;
 pub mod files;
+pub mod foreign;
 pub mod secrets;
 pub mod tables;
 
@@ -120,6 +121,14 @@ impl Store {
         match tables::act_under_way() {
             Some(acting) => self.engine.write(move |tx| tx.audited(&acting, work)).await,
             None => self.engine.write(work).await,
+        }
+    }
+
+    /// Records what someone is doing although it changes nothing in the database, such as a file.
+    pub async fn record_act(&self) -> Result<(), Error> {
+        match tables::act_under_way() {
+            Some(acting) => self.engine.write(move |tx| tx.record_act(&acting)).await,
+            None => Ok(()),
         }
     }
 

@@ -8,27 +8,27 @@ use std::{
 };
 
 /// The plain listener of a home's server.
-pub(super) struct Door {
+pub(crate) struct Door {
     address: SocketAddr,
 }
 
 impl Home {
     /// Starts the server with a plain listener beside its own.
-    pub(super) fn open_door(&self) -> Door {
+    pub(crate) fn open_door(&self) -> Door {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         self.ok(&["server", "start", "--http", &address.to_string(), "-o", "none"]);
         Door { address }
     }
 
     /// The token of a role.
-    pub(super) fn token(&self, role: &str) -> String {
+    pub(crate) fn token(&self, role: &str) -> String {
         fs::read_to_string(self.home().join(format!("keys/{role}.token"))).unwrap().trim().to_owned()
     }
 }
 
 impl Door {
     /// Sends one request exactly as written; status and body of the answer.
-    pub(super) fn ask(&self, method: &str, target: &str, token: Option<&str>, body: &str) -> (u16, String) {
+    pub(crate) fn ask(&self, method: &str, target: &str, token: Option<&str>, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let token = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
         let head = format!("{method} {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{token}");

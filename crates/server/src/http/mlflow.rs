@@ -5,6 +5,7 @@
 
 mod artifacts;
 mod call;
+mod carried;
 mod experiments;
 mod fault;
 mod history;

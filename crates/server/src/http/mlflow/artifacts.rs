@@ -10,7 +10,7 @@ use super::{
     registry::Model,
 };
 use crate::{
-    app::App,
+    app::{App, is_here},
     auth::Who,
     http::{blobs, datastores},
 };
@@ -157,7 +157,9 @@ async fn spot(app: &App, by: &Asker, path: &str, write: bool) -> Result<Spot, Fa
             })
             .await?;
             match data_uri(&uri) {
-                DataUri::Datastore { datastore, path } if datastores::is_built_in(&datastore) => {
+                DataUri::Datastore { workspace: named, datastore, path }
+                    if datastores::is_built_in(&datastore) && is_here(&by.workspace, named.as_deref()) =>
+                {
                     let container = datastores::container_of(&by.workspace, &datastore);
                     Ok(Spot::parse(workspace, &container, &join(path.trim_end_matches('/'), &inside))?)
                 }

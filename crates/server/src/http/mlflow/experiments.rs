@@ -3,6 +3,7 @@
 use super::{
     Answer, artifacts, brief,
     call::{Asker, Call, experiment_number},
+    carried::Carried,
     done,
     fault::{Fault, read, write},
     key_values,
@@ -23,7 +24,7 @@ pub(super) async fn create(State(app): State<App>, call: Call) -> Answer {
     limits::artifact_location(&location)?;
     let tags = call.pairs("tags")?;
     tags.iter().try_for_each(|(key, value)| limits::experiment_tag(key, value))?;
-    let (by, now) = (call.by.clone(), app.now());
+    let (by, now) = (call.by.clone(), Carried::of(&call)?.created_at(app.now()));
     let number = write(&app, move |tx| {
         if let Some(known) = tx.experiment_by_name(by.workspace(), &name)? {
             let state = stage(&known).as_str();

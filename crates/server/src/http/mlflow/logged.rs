@@ -7,6 +7,7 @@ pub(super) use search::search;
 use super::{
     Answer, artifacts, brief,
     call::{Asker, Call, experiment_number},
+    carried::Carried,
     done, experiments,
     fault::{Fault, read, write},
     key_values, view,
@@ -40,11 +41,12 @@ pub(super) async fn create(State(app): State<App>, call: Call) -> Answer {
         None => domain::names::run_name(app.store.keyring().random()),
     };
     limits::logged_model_name(&name)?;
-    let now = app.now();
+    let carried = Carried::of(&call)?;
+    let now = carried.created_at(app.now());
     let row = LoggedModelRow {
         seq: 0,
         workspace: call.by.workspace().to_owned(),
-        model_id: format!("m-{}", hex(&app.store.keyring().random::<16>())),
+        model_id: carried.id.unwrap_or_else(|| format!("m-{}", hex(&app.store.keyring().random::<16>()))),
         number,
         location: String::new(),
         name,
@@ -63,6 +65,9 @@ pub(super) async fn create(State(app): State<App>, call: Call) -> Answer {
         let experiment = experiments::active(tx, &by, number)?;
         if let Who::Job { .. } = &by.caller.who {
             by.run(tx, row.source_run.as_deref().unwrap_or_default())?;
+        }
+        if tx.logged_model(by.workspace(), &row.model_id)?.is_some() {
+            return Err(Fault::exists(format!("Logged model with ID '{}' already exists.", row.model_id)));
         }
         tx.insert_logged_model(experiment.seq, &row)?;
         let made = find(tx, &by, &row.model_id)?;

@@ -3,6 +3,7 @@
 use super::{
     Answer, brief,
     call::Call,
+    carried::Carried,
     done,
     fault::{Fault, read, write},
     registry::{Model, SeenModel},
@@ -23,7 +24,8 @@ pub(super) async fn create(State(app): State<App>, call: Call) -> Answer {
     limits::model_name(&name)?;
     let tags = call.pairs("tags")?;
     tags.iter().try_for_each(|(key, value)| limits::registered_model_tag(key, value))?;
-    let (by, now) = (call.by, app.now());
+    let now = Carried::of(&call)?.created_at(app.now());
+    let by = call.by;
     let shown = write(&app, move |tx| {
         if Model::find(tx, &by, &name)?.is_some() {
             return Err(Fault::exists(format!("Registered Model (name={name}) already exists.")));

@@ -146,6 +146,17 @@ impl Model {
         next
     }
 
+    /// The number a version had elsewhere, if no version has it here.
+    pub(super) fn take_number(&mut self, number: i64) -> Result<i64, Fault> {
+        if self.versions.iter().any(|version| version.row.key.version == number.to_string()) {
+            let name = self.name();
+            return Err(Fault::exists(format!("Model Version (name={name}, version={number}) already exists.")));
+        }
+        let given = self.said["mlflow"]["given"].as_i64().unwrap_or(0);
+        self.said["mlflow"]["given"] = json!(given.max(number));
+        Ok(number)
+    }
+
     pub(super) fn version(&self, version: &str) -> Result<&Version, Fault> {
         let number = limits::model_version(version).ok().map(|number| number.to_string());
         let wanted = number.as_deref().unwrap_or(version);

@@ -3,6 +3,7 @@
 use super::{
     Answer,
     call::{Asker, Call, PARENT, experiment_number},
+    carried::Carried,
     done, experiments,
     fault::{Fault, read, write},
     view::Shown,
@@ -34,11 +35,14 @@ pub(super) async fn create(State(app): State<App>, call: Call) -> Answer {
         None => tags.push((NAME.into(), name.clone())),
     }
     let user = call.text("user_id")?.filter(|user| !user.is_empty()).unwrap_or_else(|| call.by.caller.name.clone());
-    let run_id = hex(&app.store.keyring().random::<16>());
+    let run_id = Carried::of(&call)?.id.unwrap_or_else(|| hex(&app.store.keyring().random::<16>()));
     let by = call.by.clone();
     let shown = write(&app, move |tx| {
         let experiment = experiments::active(tx, &by, number)?;
         stays_below(tx, &by, &tags)?;
+        if tx.run(by.workspace(), &run_id)?.is_some() {
+            return Err(Fault::exists(format!("Run with id={run_id} already exists.")));
+        }
         let run = tx.insert_run(&NewRun {
             workspace: by.workspace(),
             run_id: &run_id,

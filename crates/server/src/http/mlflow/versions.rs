@@ -3,6 +3,7 @@
 use super::{
     Answer, artifacts, brief,
     call::{Asker, Call},
+    carried::Carried,
     done,
     fault::{Fault, read, write},
     lineage::{self, Origin},
@@ -33,6 +34,8 @@ pub(super) async fn create(State(app): State<App>, call: Call) -> Answer {
     tags.iter().try_for_each(|(key, value)| limits::model_version_tag(key, value))?;
     let tags: BTreeMap<String, String> = tags.into_iter().collect();
     let prompt = tags.get(PROMPT_TAG).is_some_and(|word| word.eq_ignore_ascii_case("true"));
+    let carried = Carried::of(&call)?;
+    let stage = carried.stage()?;
     let (by, now) = (call.by, app.now());
     let shown = write(&app, move |tx| {
         let origin = match prompt {
@@ -40,7 +43,10 @@ pub(super) async fn create(State(app): State<App>, call: Call) -> Answer {
             false => lineage::origin(tx, &by, &source, run_id, model_id)?,
         };
         let mut model = Model::get(tx, &by, &name)?;
-        let number = model.next_number();
+        let number = match carried.version {
+            Some(number) => model.take_number(number)?,
+            None => model.next_number(),
+        };
         let own = brief([
             (registry::SOURCE, json!(origin.source)),
             (registry::STORAGE, json!(origin.storage)),
@@ -50,9 +56,9 @@ pub(super) async fn create(State(app): State<App>, call: Call) -> Answer {
         let uri = origin.folder.map_or(origin.storage.clone(), |folder| registry::asset_uri(&by, &folder));
         let body = json!({
             "modelUri": uri, "modelType": "mlflow_model", "jobName": origin.run_id, "description": description,
-            "tags": tags, "stage": Stage::None.as_str(), "properties": own,
+            "tags": tags, "stage": stage.as_str(), "properties": own,
         });
-        Version::add(tx, &by, (&name, number), &body, now)?;
+        Version::add(tx, &by, (&name, number), &body, carried.created_at(now))?;
         model.row.changed_at = now;
         model.save(tx)?;
         if let Some(logged) = origin.model {
