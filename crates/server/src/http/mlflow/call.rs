@@ -139,6 +139,14 @@ impl Asker {
         }
     }
 
+    /// Turns away a job, whose token is for its own runs and not for what others share with it.
+    pub(super) fn is_no_job(&self, what: &str) -> Result<(), Fault> {
+        match &self.caller.who {
+            Who::Job { job, .. } => Err(Fault::forbidden(format!("the token of job `{job}` may not {what}"))),
+            _ => Ok(()),
+        }
+    }
+
     /// The run, if the asker may see it.
     pub(super) fn run(&self, tx: &mut Tx<'_>, run_id: &str) -> Result<RunRow, Fault> {
         let missing = || Fault::missing(format!("Run with id={run_id} not found"));

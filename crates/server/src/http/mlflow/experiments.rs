@@ -9,7 +9,7 @@ use super::{
     key_values,
     search::{offset, token},
 };
-use crate::app::App;
+use crate::{app::App, auth::Who};
 use axum::{Json, extract::State};
 use domain::tracking::{
     Entity, ErrorCode, Field, Fields, Filter, Lifecycle, Order, Subject, ViewType,
@@ -92,6 +92,7 @@ impl Fields for Seen<'_> {
 }
 
 pub(super) async fn update(State(app): State<App>, call: Call) -> Answer {
+    call.by.is_no_job("rename an experiment")?;
     let (number, name) = (experiment_number(&call.need("experiment_id")?)?, call.need("new_name")?);
     limits::experiment_name(&name)?;
     let (by, now) = (call.by.clone(), app.now());
@@ -119,6 +120,7 @@ pub(super) async fn restore(State(app): State<App>, call: Call) -> Answer {
 
 /// Puts an experiment away with its runs, or brings both back.
 async fn set_deleted(app: &App, call: &Call, deleted: bool) -> Answer {
+    call.by.is_no_job("put an experiment away or bring it back")?;
     let number = experiment_number(&call.need("experiment_id")?)?;
     let (by, now) = (call.by.clone(), app.now());
     write(app, move |tx| {
@@ -143,6 +145,7 @@ pub(super) async fn set_tag(State(app): State<App>, call: Call) -> Answer {
     let (by, now) = (call.by.clone(), app.now());
     write(&app, move |tx| {
         let row = active(tx, &by, number)?;
+        is_own(tx, &by, &row)?;
         tx.put_experiment_tag(row.seq, &key, &value)?;
         Ok(tx.put_experiment(&ExperimentRow { changed_at: now, ..row })?)
     })
@@ -155,6 +158,7 @@ pub(super) async fn delete_tag(State(app): State<App>, call: Call) -> Answer {
     let by = call.by.clone();
     write(&app, move |tx| {
         let row = active(tx, &by, number)?;
+        is_own(tx, &by, &row)?;
         match tx.delete_experiment_tag(row.seq, &key)? {
             true => Ok(()),
             false => Err(Fault::missing(format!("No tag with name: {key} in experiment with id {number}"))),
@@ -173,6 +177,15 @@ pub(super) fn active(tx: &mut Tx<'_>, by: &Asker, number: i64) -> Result<Experim
     let row = find(tx, by, number)?;
     let state = "must be in the 'active' state. Current state is deleted.";
     if row.deleted { Err(Fault::invalid(format!("The experiment {number} {state}"))) } else { Ok(row) }
+}
+
+/// A job may tag the experiment it runs in, and no other.
+fn is_own(tx: &mut Tx<'_>, by: &Asker, row: &ExperimentRow) -> Result<(), Fault> {
+    let Who::Job { job, .. } = &by.caller.who else { return Ok(()) };
+    match tx.run(by.workspace(), job)? {
+        Some(run) if run.experiment == row.seq => Ok(()),
+        _ => by.is_no_job("tag an experiment that is not its own"),
+    }
 }
 
 fn absent(number: i64) -> Fault {

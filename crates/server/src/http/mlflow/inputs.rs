@@ -54,6 +54,7 @@ fn dataset(input: &Value) -> Result<RunInput, Fault> {
 
 /// The datasets that runs of some experiments have read, each once.
 pub(super) async fn search(State(app): State<App>, call: Call) -> Answer {
+    call.by.is_no_job("look through the datasets of others")?;
     let numbers =
         call.texts("experiment_ids")?.iter().map(|id| experiment_number(id)).collect::<Result<Vec<_>, _>>()?;
     if numbers.is_empty() {

@@ -84,6 +84,17 @@ async fn the_token_of_a_job_opens_its_own_run_and_those_below_and_ends_with_it()
     server.put(&other, json!({})).await;
     let path = format!("/mlflow/v1.0{other}{API}/experiments/get?experiment_id=0");
     assert_eq!(ask(&job, Method::GET, &path, None).await.code(403), "PERMISSION_DENIED");
+    for (path, args) in [
+        ("experiments/delete", json!({"experiment_id": "1"})),
+        ("experiments/update", json!({"experiment_id": "1", "new_name": "mine"})),
+        ("experiments/set-experiment-tag", json!({"experiment_id": "0", "key": "k", "value": "v"})),
+        ("experiments/search-datasets", json!({"experiment_ids": ["0"]})),
+        ("runs/delete", json!({"run_id": stranger})),
+    ] {
+        assert_eq!(call(&job, Method::POST, path, args).await.code(403), "PERMISSION_DENIED", "{path}");
+    }
+    let own = json!({"experiment_id": "1", "key": "k", "value": "v"});
+    call(&job, Method::POST, "experiments/set-experiment-tag", own).await.expect(200);
     // Its token is no user's.
     assert_eq!(ask(&job, Method::GET, &format!("{WS}/jobs"), None).await.refused(403).0, "AuthorizationFailed");
     end(&server, "train").await;
