@@ -16,7 +16,7 @@ import requests
 from mlflow.exceptions import MlflowException
 
 # Tags whose value belongs to the machine the script runs on.
-OF_THE_MACHINE = {"mlflow.user", "mlflow.source.name", "mlflow.source.type", "mlflow.source.git.commit", "mlflow.log-model.history"}
+OF_THE_MACHINE = {"mlflow.user", "mlflow.source.name", "mlflow.source.type", "mlflow.source.git.commit", "mlflow.source.git.branch", "mlflow.log-model.history"}
 # Keys whose value belongs to the machine or the moment, wherever they are.
 OF_THE_MOMENT = {"user_id", "model_size_bytes", "mlflow_version", "trace_id", "request_id", "token_usage"}
 HEX = r"[0-9a-f]{32}"
@@ -28,13 +28,13 @@ CLASSES = [
     (r"already exists|already registered|[Dd]uplicate|UNIQUE constraint", "exists"),
     (r"Changing param|cannot be overwritten|already been logged|with value='|different value", "immutable"),
     (r"must be in the 'active' state|must be in 'active' lifecycle|must be in the 'deleted'|lifecycle|not in the active|deleted state", "lifecycle"),
-    (r"not found|does not exist|No Experiment|no such|doesn't exist|could not find|No .* exists|no run|unable to find|[Nn]o such|No tag|ensure that the path", "missing"),
+    (r"not found|does not exist|No Experiment|no such|doesn't exist|could not find|No .* exists|no run|unable to find|[Nn]o such|No tag|[Tt]here is no|ensure that the path|[Uu]nable to find", "missing"),
     (r"[Mm]issing value for required|is required|must be provided|must be specified|cannot be empty|must supply|must not be empty|Missing", "required"),
-    (r"exceeds? |more than|between \d|exceeded|at most|too long|maximum|limit|up to|must be at most|length", "limit"),
+    (r"exceeds? |more than|between \d|exceeded|at most|too long|maximum|limit|up to|must be at most|length", "value"),
     (r"stage", "stage"),
     (r"alias", "alias"),
-    (r"parse|JSON|json|convert|type", "type"),
-    (r"[Ii]nvalid|must |may only|should|not allowed|unsupported|[Gg]ot |can't|[Cc]annot", "invalid"),
+    (r"parse|JSON|json|convert|type", "value"),
+    (r"[Ii]nvalid|must |may only|should|not allowed|unsupported|[Gg]ot |can't|[Cc]annot|[Cc]ould not|must|not supported|[Ii]llegal|not valid", "value"),
 ]
 
 
@@ -63,6 +63,8 @@ class Book:
             answer = act(*args, **options)
             if called:
                 self.call(called, answer)
+                self.pages.append((step, {"ok": f"<{called}>"}))
+                return answer
             self.pages.append((step, {"ok": self.normal(view(answer))}))
             return answer
         except MlflowException as error:
@@ -73,12 +75,13 @@ class Book:
             self.pages.append((step, {"broken": {"kind": type(error).__name__, "message": self.words(str(error))[:300]}}))
         return None
 
-    def wire(self, step, method, path, body=None, query=None, raw=None, headers=None, show=None):
-        """A request as the wire carries it: status, error code and body, whatever they are."""
+    def wire(self, step, method, path, body=None, query=None, raw=None, headers=None, show=None, brief=False):
+        """A request as the wire carries it: status, error code and body, whatever they are; or only the first two."""
         def act():
             sent = {"data": raw} if raw is not None else {"json": body} if body is not None else {}
             got = self.web.request(method, self.base + path, params=query, headers=headers, timeout=60, **sent)
-            return self.answer(got, show)
+            answer = self.answer(got, show)
+            return {k: v for k, v in answer.items() if k in ("status", "code", "class")} if brief else answer
         return self(step, act)
 
     def api(self, step, method, path, body=None, **options):
@@ -93,10 +96,12 @@ class Book:
             body = got.json()
         except ValueError:
             kind = got.headers.get("Content-Type", "").split(";")[0]
-            return {"status": got.status_code, "content": kind if got.ok else "none of interest", "bytes": len(got.content) if got.ok else 0}
+            return {"status": got.status_code, "content": kind, "bytes": len(got.content)} if got.ok else {"status": got.status_code}
         if isinstance(body, dict) and "error_code" in body:
             message = str(body.get("message", ""))
             return {"status": got.status_code, "code": body["error_code"], "class": class_of(message), "message": message}
+        if not got.ok:  # an answer in words that are not MLflow's; only its status is of interest
+            return {"status": got.status_code}
         return {"status": got.status_code, "body": show(body) if show else body}
 
     def problem(self, error):
@@ -116,6 +121,8 @@ class Book:
             return "<moment>"
         if isinstance(value, bool) or value is None:
             return value
+        if key == "experiment_id":
+            return self.names.get(str(value), str(value))
         if isinstance(value, float):
             return number(value, self.since)
         if isinstance(value, int):
@@ -132,7 +139,7 @@ class Book:
                 text = text.replace(value, name)
             else:
                 text = re.sub(rf"(^|[/:='\"\[( ]){re.escape(value)}(?=$|[/'\"\]). ,])" if not value.isdigit() else
-                              rf"(^|artifacts:/|experiments/|id=|ID=|ID |id |[Ee]xperiment |'){value}(?=$|[/'\". ,])", lambda m: m.group(1) + name, text)
+                              rf"(artifacts:/|experiments/|id=|ID=|ID |id |[Ee]xperiment ){value}(?=$|[/'\". ,])", lambda m: m.group(1) + name, text)
         text = text.replace(self.prefix, "<p>").replace(self.base, "<server>")
         text = re.sub(r"\{('[^']*'(, )?)+\}", lambda m: "{" + ", ".join(sorted(re.findall(r"'[^']*'", m.group()))) + "}", text)
         text = re.sub(r"\bm-" + HEX, "<model id>", text)

@@ -97,17 +97,25 @@ pub const CALLS: &[Call] = calls! {
     "GET" "/api/3.0/mlflow/server-info" "server_info" Reader "which of MLflow's optional features there are";
 };
 
+/// How Azure's plugin finds the files of a run, beside the rest of run history.
+const FILES: &[Call] = calls! {
+    "GET" "" "plugin_files" Reader "files of a run, for Azure's plugin";
+    "GET" "/contentinfo" "plugin_link" Reader "a link to read a file of a run";
+    "POST" "/batch/metadata" "plugin_links" Contributor "links to write files of a run";
+};
+const FILES_AT: &str = beside!("/history/v1.0", "/experiments/{experiment}/runs/{name}/artifacts");
+
 /// Whether a call only adds to what a run has logged. Jobs make such calls many times a second.
 pub fn is_logging(id: &str) -> bool {
     let verb = id.strip_prefix("mlflow_").unwrap_or_default();
-    verb.starts_with("log_") || matches!(verb, "set_tag" | "artifact_put" | "run_update")
+    verb.starts_with("log_") || matches!(verb, "set_tag" | "artifact_put" | "run_update" | "plugin_links")
 }
 
 /// The calls under every prefix, as routes.
 pub(crate) fn routes() -> &'static [Route] {
     static ALL: LazyLock<Vec<Route>> = LazyLock::new(|| {
-        let under = |prefix: &'static str| {
-            CALLS.iter().map(move |call| Route {
+        let under = |prefix: &'static str, calls: &'static [Call]| {
+            calls.iter().map(move |call| Route {
                 method: call.method,
                 // Made once and kept for the process's life, like the rest of the table.
                 path: Box::leak(format!("{prefix}{}", call.path).into_boxed_str()),
@@ -116,7 +124,8 @@ pub(crate) fn routes() -> &'static [Route] {
                 about: call.about,
             })
         };
-        PREFIXES.into_iter().flat_map(under).collect()
+        let calls = PREFIXES.into_iter().flat_map(|prefix| under(prefix, CALLS));
+        calls.chain(under(FILES_AT, FILES)).collect()
     });
     &ALL
 }

@@ -171,6 +171,14 @@ pub const ROUTES: &[Route] = &[
     route("POST", ws!("/jobs/{name}/cancel"), "job_cancel", Contributor, "ask a job to stop"),
     route("GET", ws!("/jobs/{name}/cancel"), "job_canceled", Reader, "whether a job that was asked to stop has gone"),
     route("GET", ws!("/jobs/{name}/why"), "job_why", Reader, "where a job is, and why"),
+    route("GET", ws!("/jobs/{name}/metrics"), "job_metrics", Reader, "what a job has logged, thinned for charts"),
+    route(
+        "GET",
+        ws!("/jobs/{name}/metrics/stream"),
+        "job_metrics_stream",
+        Reader,
+        "what a job logs, as server-sent events, until it ends",
+    ),
     route("GET", ws!("/jobs/{name}/samples"), "job_samples", Reader, "load of the node while the job ran"),
     route("GET", ws!("/jobs/{name}/artifacts"), "job_artifacts", Reader, "logs and captured files of a job"),
     route(

@@ -174,6 +174,17 @@ pub(crate) struct ChangeArgs {
     pub(crate) remove: Vec<String>,
 }
 
+impl Cli {
+    /// Takes the registry out of the flags, where they name one with `@`: roles can be given in it as in a workspace.
+    pub(crate) fn registry(&mut self) -> Option<String> {
+        let plain = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+        let named = self.global.workspace_name.as_deref().and_then(|name| name.strip_prefix('@'));
+        let is_one =
+            matches!(self.noun, Noun::Principal(_)) && named.is_some_and(|name| !name.is_empty() && plain(name));
+        is_one.then(|| self.global.workspace_name.take()).flatten()
+    }
+}
+
 impl Global {
     /// What these flags say about settings.
     pub(crate) fn settings(&self) -> Flags {
@@ -207,6 +218,22 @@ mod tests {
 
     fn parse(line: &str) -> Result<Cli, clap::Error> {
         Cli::try_parse_from(without_ml(line.split(' ').map(OsString::from)))
+    }
+
+    #[test]
+    fn roles_can_be_given_in_a_registry_and_nothing_else_is_done_in_one() {
+        for (line, expect) in [
+            ("peregrine principal grant --id i --role reader -w @shared", Some("@shared")),
+            ("peregrine principal create -w @shared", Some("@shared")),
+            ("peregrine principal ungrant --id i -w team-a", None),
+            ("peregrine principal ungrant --id i -w @a/b", None),
+            ("peregrine job list -w @shared", None),
+        ] {
+            let mut cli = Cli::try_parse_from(line.split(' ')).unwrap();
+            let before = cli.global.workspace_name.clone();
+            assert_eq!(cli.registry().as_deref(), expect, "{line}");
+            assert_eq!(cli.global.workspace_name, before.filter(|_| expect.is_none()), "{line}");
+        }
     }
 
     #[test]

@@ -43,15 +43,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Done<ExitCode> {
+fn run(mut cli: Cli) -> Done<ExitCode> {
     if cli.global.debug {
         trace_to_stderr();
     }
+    let registry = cli.registry();
     let mut flags = cli.global.settings();
     if let Noun::Server(ServerVerb::Start(start)) = &cli.noun {
         flags.extend(start_settings(start));
     }
-    let config = config::load(cli.global.home.as_deref(), &flags)?;
+    let mut config = config::load(cli.global.home.as_deref(), &flags)?;
+    config.workspace = registry.unwrap_or(config.workspace);
     let output = Output::new(config.output, cli.global.query.as_deref(), cli.global.quiet)?;
     commands::run(&Context { config, output }, cli.noun)
 }

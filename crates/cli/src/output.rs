@@ -78,6 +78,19 @@ impl Output {
         }
     }
 
+    /// Rows of cells, the first of them their heads, where the format is a table; otherwise everything as it is.
+    pub(crate) fn grid(&self, rows: &[Vec<String>], value: Value) -> Done {
+        match (&self.query, self.format) {
+            (None, Format::Table) => self.text(&table::grid(rows, self.width())),
+            _ => self.other(value),
+        }
+    }
+
+    /// A table as text, for those who draw it again and again.
+    pub(crate) fn table_text(&self, items: &[Value], columns: &[Column]) -> String {
+        table::table(items, columns, self.width())
+    }
+
     /// A list and more about it: a table is the list alone, other formats have everything.
     pub(crate) fn list_within(&self, whole: Value, list: &str, columns: &[Column]) -> Done {
         match (&self.query, self.format, &whole[list]) {

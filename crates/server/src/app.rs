@@ -5,7 +5,7 @@ use api::arm::Scope;
 use domain::{InstanceType, Resources, Timestamp, report::NodeFacts, resources::DEFAULT_INSTANCE_TYPE};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, atomic::AtomicUsize},
+    sync::{Arc, Mutex, MutexGuard, atomic::AtomicUsize},
 };
 use store::{Store, WorkspaceRow, files::Files};
 
@@ -52,7 +52,9 @@ pub struct Inner {
     pub(crate) limits: crate::auth::Limits,
     /// `https://host:port`, as clients reach this server.
     pub(crate) url: String,
-    pub(crate) workspaces: Mutex<HashMap<String, Arc<WorkspaceRow>>>,
+    /// All workspaces, by their names in lower case.
+    workspaces: Mutex<HashMap<String, Arc<WorkspaceRow>>>,
+    reloading: tokio::sync::Mutex<()>,
     pub(crate) nodes: Mutex<HashMap<String, Seen>>,
     /// Blobs on their way in or out.
     pub(crate) transfers: AtomicUsize,
@@ -87,6 +89,7 @@ impl App {
             settings,
             url,
             workspaces: Mutex::default(),
+            reloading: tokio::sync::Mutex::default(),
             nodes: Mutex::default(),
             transfers: AtomicUsize::new(0),
             started_at,
@@ -100,9 +103,8 @@ impl App {
 
     /// The workspace of a request, or a 404 that names those that exist.
     pub(crate) async fn workspace(&self, name: &str) -> Result<Arc<WorkspaceRow>, Problem> {
-        let known = self.workspaces.lock().expect("nothing panics while it holds the table").get(name).cloned();
-        if let Some(row) = known {
-            return Ok(row);
+        if let Some(row) = self.known().get(&name.to_ascii_lowercase()) {
+            return Ok(Arc::clone(row));
         }
         let wanted = name.to_owned();
         let (found, names) = self
@@ -113,12 +115,12 @@ impl App {
                 Ok((found, names))
             })
             .await?;
-        let row = Arc::new(found.ok_or_else(|| Problem::missing("workspace", name, &names))?);
-        self.workspaces
-            .lock()
-            .expect("nothing panics while it holds the table")
-            .insert(name.to_owned(), Arc::clone(&row));
-        Ok(row)
+        found.map(Arc::new).ok_or_else(|| Problem::missing("workspace", name, &names))
+    }
+
+    /// The workspace that has this id.
+    pub(crate) fn workspace_of_id(&self, id: &str) -> Option<Arc<WorkspaceRow>> {
+        self.known().values().find(|row| row.id.eq_ignore_ascii_case(id)).map(Arc::clone)
     }
 
     /// Whose assets and files: a workspace, or with `@` a registry, shown as a workspace of that name.
@@ -129,8 +131,17 @@ impl App {
         }
     }
 
-    pub(crate) fn forget_workspaces(&self) {
-        self.workspaces.lock().expect("nothing panics while it holds the table").clear();
+    /// Reads all workspaces anew, at the start and after every change of one.
+    pub(crate) async fn reload_workspaces(&self) -> Result<(), store::Error> {
+        // In turns, so that what is read last is also what stays.
+        let _turn = self.reloading.lock().await;
+        let rows = self.store.read(|tx| tx.workspaces()).await.inspect_err(|_| self.known().clear())?;
+        *self.known() = rows.into_iter().map(|row| (row.name.to_ascii_lowercase(), Arc::new(row))).collect();
+        Ok(())
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Arc<WorkspaceRow>>> {
+        self.workspaces.lock().expect("nothing panics while it holds the table")
     }
 
     /// Whether the agent should have been heard of by now and was not: what runs there may run or not.
@@ -172,6 +183,11 @@ impl App {
         }
         all
     }
+}
+
+/// Whether the workspace that an address names, by name or id, is this one. An address that names none is read here.
+pub(crate) fn is_here(row: &WorkspaceRow, named: Option<&str>) -> bool {
+    named.is_none_or(|named| [&row.name, &row.id].iter().any(|own| own.eq_ignore_ascii_case(named)))
 }
 
 pub(crate) fn scope(row: &WorkspaceRow) -> Scope {

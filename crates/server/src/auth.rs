@@ -9,7 +9,7 @@ mod limits;
 mod links;
 mod principals;
 
-pub(crate) use jwt::{Claims, Keys};
+pub(crate) use jwt::{Claims, Keys, LIFE_SECONDS};
 pub(crate) use limits::Limits;
 pub(crate) use links::{link_opens, sign_folder_link, sign_link};
 pub(crate) use principals::{Principals, digest};
@@ -53,6 +53,15 @@ pub struct Caller {
 impl Caller {
     fn new(who: Who, name: impl Into<String>, roles: Roles) -> Caller {
         Caller { who, name: name.into(), roles, audience: None }
+    }
+
+    /// The caller as the audit names them: a name is anyone's to choose, an id is not.
+    pub(crate) fn on_record(&self) -> String {
+        match &self.who {
+            Who::Home | Who::Agent => self.name.clone(),
+            Who::Principal(id) => format!("{} ({id})", self.name),
+            Who::Job { workspace, job } | Who::JobIdentity { workspace, job } => format!("job:{workspace}/{job}"),
+        }
     }
 
     /// Whether the caller holds a role in a workspace.

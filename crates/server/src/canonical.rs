@@ -20,6 +20,8 @@ const WORDS: &[&str] = &[
     "cancel",
     "why",
     "samples",
+    "metrics",
+    "stream",
     "artifacts",
     "listNodes",
     "listSecrets",

@@ -11,6 +11,7 @@ pub(crate) mod history;
 pub(crate) mod identity;
 pub(crate) mod jobs;
 pub(crate) mod meta;
+pub(crate) mod metrics;
 pub(crate) mod mlflow;
 pub(crate) mod operations;
 pub(crate) mod paging;

@@ -5,6 +5,7 @@
 
 mod data;
 mod environment;
+mod reach;
 
 use crate::{app::App, http::computes};
 use api::arm::{self, AssetRef, VersionRef};
@@ -30,6 +31,8 @@ pub(crate) struct Lookup<'t, 'c> {
     app: &'t App,
     workspace: &'t WorkspaceRow,
     tx: &'t mut Tx<'c>,
+    /// Whether what is found will be copied for others: then it must be the workspace's own.
+    to_share: bool,
     bad: Vec<Mistake>,
 }
 
@@ -41,19 +44,19 @@ pub(crate) fn plan(
     name: &JobName,
     spec: &CommandJob,
 ) -> Result<Result<Resolved, Vec<Mistake>>, store::Error> {
-    let mut lookup = Lookup { app, workspace, tx, bad: Vec::new() };
+    let mut lookup = Lookup { app, workspace, tx, to_share: false, bad: Vec::new() };
     let resolved = lookup.resolve(name, spec)?;
     Ok(if lookup.bad.is_empty() { Ok(resolved) } else { Err(lookup.bad) })
 }
 
-/// Where the files at an address lie, or why they cannot be found.
-pub(crate) fn place(
+/// Where the files at an address lie that a workspace is to share, or why they cannot be found or shared.
+pub(crate) fn place_to_share(
     app: &App,
     workspace: &WorkspaceRow,
     tx: &mut Tx<'_>,
     uri: &str,
 ) -> Result<Result<Place, Vec<Mistake>>, store::Error> {
-    let mut lookup = Lookup { app, workspace, tx, bad: Vec::new() };
+    let mut lookup = Lookup { app, workspace, tx, to_share: true, bad: Vec::new() };
     let found = lookup.place("path", uri, 0)?;
     Ok(found.ok_or(lookup.bad))
 }
@@ -203,25 +206,25 @@ impl Lookup<'_, '_> {
 
     fn code(&mut self, spec: &CommandJob) -> Result<Option<Place>, store::Error> {
         let Some(reference) = &spec.code else { return Ok(None) };
-        if let Some(path) = crate::http::blobs::file_of(self.app, reference) {
-            return Ok(Some(Place::Folder { path }));
+        if let Some(place) = self.blob("code", reference)? {
+            return Ok(self.reached("code", reference, place));
         }
         let found = match AssetRef::parse("codes", reference) {
+            Some(found) if self.strays("code", reference, &found) => return Ok(None),
             Some(found) => self.referred("codes", &found)?,
             None => None,
         };
-        let uri = found.and_then(|row| body_text(&row, "codeUri"));
-        match uri.as_deref().and_then(|uri| crate::http::blobs::file_of(self.app, uri)) {
-            Some(path) => Ok(Some(Place::Folder { path })),
-            None => {
-                self.mistake(
-                    "code",
-                    format!("there is no code snapshot `{reference}`"),
-                    "upload the folder again: submit with the CLI or the SDK",
-                );
-                Ok(None)
-            }
+        if let Some(uri) = found.and_then(|row| body_text(&row, "codeUri"))
+            && let Some(place) = self.blob("code", &uri)?
+        {
+            return Ok(self.reached("code", &uri, place));
         }
+        self.mistake(
+            "code",
+            format!("there is no code snapshot `{reference}`"),
+            "upload the folder again: submit with the CLI or the SDK",
+        );
+        Ok(None)
     }
 
     fn inputs(&mut self, spec: &CommandJob) -> Result<BTreeMap<String, PlannedInput>, store::Error> {
@@ -286,7 +289,7 @@ impl Lookup<'_, '_> {
     /// The asset of a reference: of this workspace, or of the registry it names.
     fn referred(&mut self, kind: &str, reference: &AssetRef) -> Result<Option<AssetRow>, store::Error> {
         match reference {
-            AssetRef::Here { name, version } => self.asset(&self.workspace.name.clone(), kind, name, version),
+            AssetRef::Here { name, version, .. } => self.asset(&self.workspace.name.clone(), kind, name, version),
             AssetRef::Registry { registry, name, version } => {
                 self.asset(&crate::http::registries::owner(registry), kind, name, version)
             }

@@ -51,10 +51,16 @@ fn table() -> &'static HashMap<(&'static str, &'static str), &'static Route> {
     &TABLE
 }
 
+/// The route that answers a method at a path. Whoever may get something may ask for its head.
+fn route_of(path: &str, method: &str) -> Option<&'static Route> {
+    let own = table().get(&(path, method)).copied();
+    own.or_else(|| table().get(&(path, "GET")).copied().filter(|_| method == "HEAD"))
+}
+
 fn handler(route: &Route) -> MethodRouter<App> {
     use http::{
-        agents, artifacts, assets, blobs, computes, datastores, history, identity, jobs, meta, operations, principals,
-        records, registries, workspaces,
+        agents, artifacts, assets, blobs, computes, datastores, history, identity, jobs, meta, metrics, operations,
+        principals, records, registries, workspaces,
     };
     use records::{Kind, keys, scoring};
     let of = |kind: Kind| axum::Extension(kind);
@@ -93,6 +99,8 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "job_cancel" => post(jobs::cancel),
         "job_canceled" => get(jobs::canceled),
         "job_why" => get(jobs::why),
+        "job_metrics" => get(metrics::list),
+        "job_metrics_stream" => get(metrics::stream),
         "job_samples" => get(jobs::samples),
         "job_artifacts" => get(artifacts::list),
         "job_artifact" => get(artifacts::read),
@@ -184,7 +192,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
 async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let matched = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().as_str();
-    let route = matched.as_deref().and_then(|path| table().get(&(path, method)).copied());
+    let route = matched.as_deref().and_then(|path| route_of(path, method));
     let id = route.map_or("none", |route| route.id);
     let started = Instant::now();
     let long = is_long(&request);
@@ -208,7 +216,14 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
     if open {
         return http::meta::wrong_method(request.uri().clone()).await;
     }
-    let mut answer = match allow(&app, &mut request, route, &place) {
+    let allowed = match allow(&app, &mut request, route, &place) {
+        Ok(caller) => {
+            let who = request.extensions().get::<Caller>().map(|caller| caller.who.clone());
+            still_runs(&app, who).await.map(|()| caller).map_err(|problem| (String::new(), problem))
+        }
+        refused => refused,
+    };
+    let mut answer = match allowed {
         Ok(_) if !readable => Problem::bad("the address is not UTF-8 text").into_response(),
         Ok(caller) => {
             act.caller = caller.unwrap_or_default();
@@ -229,12 +244,22 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         // Part of the body may be unread, so the connection cannot carry another request.
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    let waits = matches!(id, "agent_poll" | "job_artifact");
+    let waits = matches!(id, "agent_poll" | "job_artifact" | "job_metrics_stream");
     if !waits {
         app.metrics.request_seconds.observe(started.elapsed().as_secs_f64());
     }
     app.metrics.requests.get_or_create(&Counted { route: id.to_owned(), status: answer.status().as_u16() }).inc();
     answer
+}
+
+/// An identity of a job is good for as long as the job is.
+async fn still_runs(app: &App, who: Option<Who>) -> Result<(), Problem> {
+    let Some(Who::JobIdentity { workspace, job }) = who else { return Ok(()) };
+    let row = app.store.read(move |tx| tx.job(&workspace, &job)).await?;
+    match row.is_some_and(|row| !row.job.state.is_ended()) {
+        true => Ok(()),
+        false => Err(unauthorized("the job whose identity this is has ended")),
+    }
 }
 
 fn method_is_read(method: &str) -> bool {
@@ -299,21 +324,32 @@ fn allow(
         return Err((caller.name, too_often()));
     }
     let tracking = route.is_some_and(|route| route.id.starts_with("mlflow_"));
-    if let Err(problem) = check(app, &caller, (access, tracking), place, request) {
-        return Err((caller.name, problem));
+    let own = route.is_some_and(|route| is_own(&caller, route, place, request));
+    if let Err(problem) = check(app, &caller, (access, tracking), place, own) {
+        return Err((caller.on_record(), problem));
     }
-    let name = caller.name.clone();
+    let name = caller.on_record();
     request.extensions_mut().insert(caller);
     Ok(Some(name))
 }
 
-/// `tracking`: the route is one of MLflow's, whose handlers look closer at jobs.
+/// Whether a job looks at itself.
+fn is_own(caller: &Caller, route: &Route, place: &str, request: &Request) -> bool {
+    let Who::Job { workspace, job } = &caller.who else { return false };
+    let parts = route.path.split('/').zip(request.uri().path().split('/'));
+    // The name that follows the word `jobs`, in the route as in the address.
+    let mut after_jobs = parts.skip_while(|(word, _)| *word != "jobs").skip(1);
+    let named = after_jobs.next().filter(|(word, _)| *word == "{name}").map(|(_, name)| name);
+    method_is_read(request.method().as_str()) && place.eq_ignore_ascii_case(workspace) && named == Some(job)
+}
+
+/// `tracking`: the route is one of MLflow's, whose handlers look closer at jobs. `own`: a job looks at itself.
 fn check(
     app: &App,
     caller: &Caller,
     (access, tracking): (Access, bool),
     place: &str,
-    request: &Request,
+    own: bool,
 ) -> Result<(), Problem> {
     let meant = match access {
         Access::Signed => caller.is_meant_for(&http::identity::blob_audiences(app)),
@@ -335,11 +371,7 @@ fn check(
     let fits = match (&caller.who, needed) {
         (Who::Agent, _) => false,
         (Who::Job { workspace, .. }, _) if tracking => place.eq_ignore_ascii_case(workspace),
-        (Who::Job { workspace, job }, Some(Role::Reader)) => {
-            let own = format!("/workspaces/{workspace}/jobs/{job}");
-            let path = request.uri().path();
-            request.method() == axum::http::Method::GET && (path.ends_with(&own) || path.contains(&format!("{own}/")))
-        }
+        (Who::Job { .. }, Some(Role::Reader)) => own,
         (Who::Job { .. }, _) => false,
         (_, None) => true,
         (_, Some(role)) => caller.may(place, role),

@@ -129,6 +129,11 @@ impl Files {
         }
     }
 
+    /// The folder that holds all of them.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     pub fn container(&self, workspace: &str, container: &str) -> PathBuf {
         self.root.join(workspace).join(container)
     }

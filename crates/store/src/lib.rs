@@ -15,7 +15,7 @@ pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
 pub use tables::{
     Act, AssetKey, AssetRow, AuditRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, EventRow, ExperimentRow, InUse,
     JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun, NodeRow, OperationRow,
-    PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel, RunQuery, RunRow, Texts,
+    PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel, RunQuery, RunRow, Since, Texts,
     VersionFilter, WorkspaceRow, acting,
 };
 
@@ -121,6 +121,14 @@ impl Store {
         match tables::act_under_way() {
             Some(acting) => self.engine.write(move |tx| tx.audited(&acting, work)).await,
             None => self.engine.write(work).await,
+        }
+    }
+
+    /// Records what someone is doing although it changes nothing in the database, such as a file.
+    pub async fn record_act(&self) -> Result<(), Error> {
+        match tables::act_under_way() {
+            Some(acting) => self.engine.write(move |tx| tx.record_act(&acting)).await,
+            None => Ok(()),
         }
     }
 

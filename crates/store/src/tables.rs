@@ -28,7 +28,7 @@ pub use logged_models::{LoggedModelRow, ModelPoint, RunModel};
 pub use nodes::NodeRow;
 pub use operations::OperationRow;
 pub use places::{ComputeRow, DatastoreRow, WorkspaceRow};
-pub use points::Latest;
+pub use points::{Latest, Since};
 pub use principals::PrincipalRow;
 pub use records::{RecordFilter, RecordKey, RecordRow};
 pub use run_search::RunQuery;

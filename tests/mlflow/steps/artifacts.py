@@ -77,18 +77,18 @@ def routes(book, exp, run):
     book.api("artifact/rest list none", "GET", "artifacts/list", {"run_id": run, "path": "none"})
     book.api("artifact/rest list up", "GET", "artifacts/list", {"run_id": run, "path": "../"})
     book.api("artifact/rest list unknown run", "GET", "artifacts/list", {"run_id": "0" * 32})
-    book.wire("artifact/put", "PUT", f"{at}/{root}/raw/x.bin", raw=b"\x00\x01\x02")
+    book.wire("artifact/put", "PUT", f"{at}/{root}/raw/x.bin", raw=b"\x00\x01\x02", brief=True)
     book.wire("artifact/get", "GET", f"{at}/{root}/raw/x.bin")
-    book.wire("artifact/put empty", "PUT", f"{at}/{root}/raw/nil", raw=b"")
+    book.wire("artifact/put empty", "PUT", f"{at}/{root}/raw/nil", raw=b"", brief=True)
     book.wire("artifact/get missing", "GET", f"{at}/{root}/raw/none")
     book.wire("artifact/get a folder", "GET", f"{at}/{root}/raw")
     book.wire("artifact/list", "GET", at, query={"path": f"{root}/raw"}, show=lambda b: sorted(b.get("files", []), key=str))
     book.wire("artifact/list missing", "GET", at, query={"path": f"{root}/none"})
     for title, path in {"dots": "../../x", "encoded dots": "%2e%2e/%2e%2e/x", "dots within": f"{root}/a/../../../x", "twice encoded": "%252e%252e/x", "absolute": "%2Fetc%2Fpasswd", "back slash": "..%5C..%5Cx"}.items():
         book.wire(f"artifact/get with {title}", "GET", f"{at}/{path}")
-        book.wire(f"artifact/put with {title}", "PUT", f"{at}/{path}", raw=b"x")
+        book.wire(f"artifact/put with {title}", "PUT", f"{at}/{path}", raw=b"x", brief=True)
     book.wire("artifact/list with dots", "GET", at, query={"path": "../.."})
-    book.wire("artifact/ui get", "GET", "/get-artifact", query={"run_id": run, "path": "texts/a.txt"})
+    book.wire("artifact/ui get", "GET", "/get-artifact", query={"run_id": run, "path": "texts/a.txt"}, brief=True)
     book.wire("artifact/multipart", "POST", f"/api/2.0/mlflow-artifacts/mpu/create/{root}/mp.bin", {"path": "mp.bin", "num_parts": 2})
 
 

@@ -60,7 +60,8 @@ def bulk(book, run, other):
     book.wire("history/bulk, no run", "GET", path, query={"metric_key": "loss"})
     book.wire("history/bulk, no key", "GET", path, query={"run_id": run})
     book.wire("history/bulk, too many runs", "GET", path, query={"run_id": [run] * 101, "metric_key": "loss"})
-    path += "-interval"
+    book.wire("history/interval for the ui", "GET", path + "-interval", query={"run_ids": [run], "metric_key": "loss", "max_results": 3}, show=steps_of)
+    path = "/api/2.0/mlflow/metrics/get-history-bulk-interval"
     for title, more in {"whole": {}, "10": {"max_results": 10}, "2500": {"max_results": 2500}, "steps 100 to 110": {"start_step": 100, "end_step": 110}, "steps 0 to 2000, 5": {"start_step": 0, "end_step": 2000, "max_results": 5},
                         "steps 5 to 5": {"start_step": 5, "end_step": 5}, "max 1": {"max_results": 1}}.items():
         book.wire(f"history/interval, {title}", "GET", path, query={"run_ids": [run, other], "metric_key": "loss", **more}, show=steps_of)

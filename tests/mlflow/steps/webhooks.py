@@ -1,9 +1,10 @@
-"""Webhooks of the registry: kept, listed, changed, deleted. None is sent: nothing here can be reached from outside."""
+"""Webhooks of the registry: kept, listed, changed, deleted. None is sent: nothing of the registry changes while
+they stand, and their address is one that the internet no longer routes but that counts as public."""
 
 
 def steps(book, at):
     root = "/api/2.0/mlflow/webhooks"
-    good = {"name": f"{at.p}.hook", "url": "https://203.0.113.9/hook", "events": [{"entity": "REGISTERED_MODEL", "action": "CREATED"}], "description": "words", "status": "ACTIVE"}
+    good = {"name": f"{at.p}.hook", "url": "https://192.88.99.1/hook", "events": [{"entity": "REGISTERED_MODEL", "action": "CREATED"}], "description": "words", "status": "ACTIVE"}
     ids = {}
 
     def make():
@@ -16,7 +17,7 @@ def steps(book, at):
     book.wire("webhook/get", "GET", f"{root}/{one}")
     book.wire("webhook/get unknown", "GET", f"{root}/{'0' * 32}")
     book.wire("webhook/list", "GET", root, show=lambda b: [w["name"] for w in b.get("webhooks", []) if w["name"].startswith(at.p)])
-    for title, change in {"no url": {"url": None}, "plain http": {"url": "http://203.0.113.9/x"}, "not a url": {"url": "hello"}, "no name": {"name": None}, "name with space": {"name": "a b"}, "no events": {"events": []}, "unknown entity": {"events": [{"entity": "CAT", "action": "CREATED"}]},
+    for title, change in {"no url": {"url": None}, "plain http": {"url": "http://192.88.99.1/x"}, "not a url": {"url": "hello"}, "no name": {"name": None}, "name with space": {"name": "a b"}, "no events": {"events": []}, "unknown entity": {"events": [{"entity": "CAT", "action": "CREATED"}]},
                           "unknown action": {"events": [{"entity": "REGISTERED_MODEL", "action": "EATEN"}]}, "action not of the entity": {"events": [{"entity": "REGISTERED_MODEL", "action": "DELETED"}]}, "unknown status": {"status": "MAYBE"}, "loopback": {"url": "https://127.0.0.1/x"}}.items():
         body = {k: v for k, v in {**good, "name": f"{at.p}.w", **change}.items() if v is not None}
         book.wire(f"webhook/create, {title}", "POST", root, body, show=lambda b: sorted(b["webhook"]))

@@ -36,6 +36,33 @@ pub fn body(spec: &Datastore) -> Value {
     Value::Object(p)
 }
 
+/// What of a body's credentials is no secret and is shown again.
+const SHOWN: [&str; 6] = ["credentialsType", "tenantId", "clientId", "authorityUrl", "resourceUrl", "thumbprint"];
+
+/// What is wrong with a body's credentials: anything but what is known to be no secret must stand where secrets are sealed.
+pub fn check_credentials(body: &Value) -> Result<(), String> {
+    let credentials = match body.get("credentials") {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Object(credentials)) => credentials,
+        Some(_) => return Err("`credentials` is not an object".to_owned()),
+    };
+    for (key, value) in credentials {
+        let fits = match key.as_str() {
+            "secrets" => value.is_object() || value.is_null(),
+            key => SHOWN.contains(&key) && (value.is_string() || value.is_null()),
+        };
+        if !fits {
+            let known = SHOWN.join(", ");
+            return Err(format!(
+                "`credentials` has `{}`, which is kept sealed nowhere; secrets stand as texts in `credentials.secrets`, and beside them \
+                 only texts named {known}",
+                key.escape_default()
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Takes the secrets out of a body: what is kept sealed, and what may be shown.
 pub fn split_secrets(body: &mut Value) -> BTreeMap<String, String> {
     let Some(credentials) = body.get_mut("credentials").and_then(Value::as_object_mut) else { return BTreeMap::new() };
@@ -48,6 +75,7 @@ pub fn split_secrets(body: &mut Value) -> BTreeMap<String, String> {
             }
         }
     }
+    credentials.retain(|key, value| SHOWN.contains(&key.as_str()) && value.is_string());
     for key in ["tenantId", "clientId"] {
         if let Some(Value::String(value)) = credentials.get(key) {
             kept.insert(snake(key), value.clone());
@@ -175,6 +203,29 @@ mod tests {
         let kept = split_secrets(&mut sent);
         assert_eq!(kept["key"], "s3cr3t");
         assert!(!sent.to_string().contains("s3cr3t"));
+    }
+
+    #[test]
+    fn nothing_unknown_is_shown_of_credentials() {
+        for (credentials, fits) in [
+            (json!({"credentialsType": "Sas", "secrets": {"sasToken": "s3cr3t"}, "tenantId": null}), true),
+            (json!({"credentialsType": "ServicePrincipal", "clientId": "c", "thumbprint": "t"}), true),
+            (json!(null), true),
+            (json!({"credentialsType": "AccountKey", "accountKey": "s3cr3t"}), false),
+            (json!({"credentialsType": "AccountKey", "Secrets": {"key": "s3cr3t"}}), false),
+            (json!({"clientId": {"key": "s3cr3t"}}), false),
+            (json!({"secrets": "s3cr3t"}), false),
+            (json!("s3cr3t"), false),
+        ] {
+            let mut body = json!({"datastoreType": "AzureBlob", "credentials": credentials});
+            let checked = check_credentials(&body);
+            assert_eq!(checked.is_ok(), fits, "{credentials}");
+            assert!(!format!("{checked:?}").contains("s3cr3t"));
+            if credentials.is_object() {
+                split_secrets(&mut body);
+                assert!(!body.to_string().contains("s3cr3t"), "{body}");
+            }
+        }
     }
 
     #[test]

@@ -13,8 +13,8 @@ pub struct Scope {
 /// A reference to an asset of a known kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AssetRef {
-    /// In the workspace.
-    Here { name: String, version: VersionRef },
+    /// In a workspace: the one it names, or else the one it is read in.
+    Here { workspace: Option<String>, name: String, version: VersionRef },
     /// In a registry, shared between workspaces.
     Registry { registry: String, name: String, version: VersionRef },
 }
@@ -29,7 +29,9 @@ pub enum VersionRef {
 /// Where data lies, as an `azureml://` address says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataUri {
+    /// In the workspace it names, or else the one it is read in.
     Datastore {
+        workspace: Option<String>,
         datastore: String,
         path: String,
     },
@@ -125,7 +127,7 @@ impl AssetRef {
             (None, Some((name, label))) => (name, VersionRef::Label(label.to_owned())),
             (None, None) => (rest, VersionRef::Label("latest".to_owned())),
         };
-        (!name.is_empty()).then(|| AssetRef::Here { name: name.to_owned(), version })
+        (!name.is_empty()).then(|| AssetRef::Here { workspace: None, name: name.to_owned(), version })
     }
 }
 
@@ -145,7 +147,8 @@ pub fn data_uri(text: &str) -> DataUri {
         let Some(datastore) = parts.get(at + 1).filter(|name| !name.is_empty()) else { return other() };
         let tail = parts.get(at + 2..).unwrap_or_default();
         let tail = tail.strip_prefix(&["paths"]).unwrap_or(tail);
-        return DataUri::Datastore { datastore: (*datastore).to_owned(), path: tail.join("/") };
+        let workspace = named_after(&parts[..at], "workspaces");
+        return DataUri::Datastore { workspace, datastore: (*datastore).to_owned(), path: tail.join("/") };
     }
     match parts.as_slice() {
         ["jobs", job, "outputs", output, tail @ ..] => DataUri::JobOutput {
@@ -181,26 +184,28 @@ fn registry(kind: &str, path: &str) -> Option<AssetRef> {
 fn by_id(kind: &str, id: &str) -> Option<AssetRef> {
     let parts: Vec<&str> = id.split('/').collect();
     let at = parts.iter().rposition(|part| part.eq_ignore_ascii_case(kind))?;
-    let registry =
-        parts.iter().position(|part| part.eq_ignore_ascii_case("registries")).and_then(|at| parts.get(at + 1));
-    let found = by_name(parts.get(at + 1..)?)?;
-    Some(match (registry, found) {
-        (Some(registry), AssetRef::Here { name, version }) => {
-            AssetRef::Registry { registry: (*registry).to_owned(), name, version }
-        }
-        (_, found) => found,
+    let (name, version) = by_name(parts.get(at + 1..)?)?;
+    Some(match named_after(&parts[..at], "registries") {
+        Some(registry) => AssetRef::Registry { registry, name, version },
+        None => AssetRef::Here { workspace: named_after(&parts[..at], "workspaces"), name, version },
     })
 }
 
-fn by_name(parts: &[&str]) -> Option<AssetRef> {
+/// What stands after a word in the head of a path.
+fn named_after(head: &[&str], word: &str) -> Option<String> {
+    let at = head.iter().rposition(|part| part.eq_ignore_ascii_case(word))?;
+    head.get(at + 1).map(|name| (*name).to_owned())
+}
+
+fn by_name(parts: &[&str]) -> Option<(String, VersionRef)> {
     match parts {
         [name, versions, version] if versions.eq_ignore_ascii_case("versions") => {
-            Some(AssetRef::Here { name: (*name).to_owned(), version: VersionRef::Version((*version).to_owned()) })
+            Some(((*name).to_owned(), VersionRef::Version((*version).to_owned())))
         }
         [name, labels, label] if labels.eq_ignore_ascii_case("labels") => {
-            Some(AssetRef::Here { name: (*name).to_owned(), version: VersionRef::Label((*label).to_owned()) })
+            Some(((*name).to_owned(), VersionRef::Label((*label).to_owned())))
         }
-        [name] => Some(AssetRef::Here { name: (*name).to_owned(), version: VersionRef::Label("latest".to_owned()) }),
+        [name] => Some(((*name).to_owned(), VersionRef::Label("latest".to_owned()))),
         _ => None,
     }
 }
@@ -208,7 +213,7 @@ fn by_name(parts: &[&str]) -> Option<AssetRef> {
 impl fmt::Display for AssetRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (head, name, version) = match self {
-            AssetRef::Here { name, version } => (String::new(), name, version),
+            AssetRef::Here { name, version, .. } => (String::new(), name, version),
             AssetRef::Registry { registry, name, version } => (format!("{registry}/"), name, version),
         };
         match version {
@@ -244,6 +249,19 @@ mod tests {
     }
 
     #[test]
+    fn an_id_keeps_the_workspace_it_names() {
+        for (text, expect) in [
+            ("azureml:d:1", None),
+            ("/subscriptions/s/resourceGroups/g/providers/p/workspaces/w/data/d/versions/1", Some("w")),
+            ("azureml:/subscriptions/s/resourcegroups/g/providers/p/Workspaces/data/Data/d", Some("data")),
+            ("azureml://locations/l/workspaces/0-1/data/d/versions/1", Some("0-1")),
+        ] {
+            let Some(AssetRef::Here { workspace, .. }) = AssetRef::parse("data", text) else { panic!("{text}") };
+            assert_eq!(workspace.as_deref(), expect, "{text}");
+        }
+    }
+
+    #[test]
     fn a_name_and_version_become_an_id_and_a_label_stays() {
         let scope = Scope { subscription: "s".into(), group: "g".into(), workspace: "w".into() };
         let head = scope.path();
@@ -265,10 +283,14 @@ mod tests {
 
     #[test]
     fn data_addresses_name_their_datastore_or_job() {
-        let path = |datastore: &str, path: &str| DataUri::Datastore { datastore: datastore.into(), path: path.into() };
-        assert_eq!(data_uri("azureml://datastores/d/paths/a/b.csv"), path("d", "a/b.csv"));
+        let path = |workspace: Option<&str>, path: &str| DataUri::Datastore {
+            workspace: workspace.map(str::to_owned),
+            datastore: "d".into(),
+            path: path.into(),
+        };
+        assert_eq!(data_uri("azureml://datastores/d/paths/a/b.csv"), path(None, "a/b.csv"));
         let long = "azureml://subscriptions/s/resourcegroups/g/workspaces/w/datastores/d/paths/a/";
-        assert_eq!(data_uri(long), path("d", "a/"));
+        assert_eq!(data_uri(long), path(Some("w"), "a/"));
         let output = DataUri::JobOutput { job: "j".into(), output: "o".into(), path: "m".into() };
         assert_eq!(data_uri("azureml://jobs/j/outputs/o/paths/m"), output);
         assert_eq!(data_uri("azureml:https://x/y"), DataUri::Other("https://x/y".into()));

@@ -60,8 +60,9 @@ pub(crate) enum PrincipalVerb {
     /// List who may call the server
     #[command(after_help = "Examples:\n  peregrine principal list")]
     List,
-    /// Give someone a role in this workspace
-    #[command(after_help = "Examples:\n  peregrine principal grant --id ID --role owner -w team-a")]
+    /// Give someone a role in this workspace, or with `@` before its name in a registry
+    #[command(after_help = "Examples:\n  peregrine principal grant --id ID --role owner -w team-a\n  \
+                      peregrine principal grant --id ID --role contributor -w @shared")]
     Grant(Grant),
     /// Take someone's role in this workspace away
     #[command(after_help = "Examples:\n  peregrine principal ungrant --id ID -w team-a")]

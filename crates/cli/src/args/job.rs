@@ -47,6 +47,14 @@ pub(crate) enum Verb {
     /// Explain where a job is, and why
     #[command(after_help = "Examples:\n  peregrine job why -n JOB")]
     Why(Name),
+    /// Show what a job has logged, each metric with its line
+    #[command(after_help = "Examples:\n  peregrine job metrics -n JOB\n  peregrine job metrics -n JOB --watch\n  \
+                      peregrine job metrics -n JOB --query \"[?metric=='loss'].latest\" -o tsv")]
+    Metrics(Metrics),
+    /// Show jobs side by side: status, parameters, metrics
+    #[command(after_help = "Examples:\n  peregrine job compare -n FIRST -n SECOND\n  \
+                            peregrine job compare -n FIRST -n SECOND --differing")]
+    Compare(Compare),
     /// List the interactive services of a job
     #[command(after_help = "Examples:\n  peregrine job show-services -n JOB")]
     ShowServices(ShowServices),
@@ -149,6 +157,32 @@ pub(crate) struct Update {
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) change: ChangeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Metrics {
+    /// Name of the job, or id of a run
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Only this metric
+    #[arg(long, value_name = "METRIC")]
+    pub(crate) metric: Option<String>,
+    /// Most points of each metric
+    #[arg(long, default_value_t = 120, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=2500))]
+    pub(crate) points: u32,
+    /// Go on showing what is logged until the job ends
+    #[arg(long)]
+    pub(crate) watch: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// Name of a job, or id of a run; give at least two
+    #[arg(short, long, required = true, num_args = 1..)]
+    pub(crate) name: Vec<String>,
+    /// Leave out what is the same for all of them
+    #[arg(long)]
+    pub(crate) differing: bool,
 }
 
 #[derive(Debug, Args)]

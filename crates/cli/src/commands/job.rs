@@ -1,7 +1,9 @@
 //! `peregrine job …`.
 
+mod compare;
 mod create;
 mod download;
+mod metrics;
 mod resolve;
 mod stream;
 mod view;
@@ -41,6 +43,8 @@ pub(super) async fn run(context: &Context, verb: Verb) -> Done<ExitCode> {
         Verb::Restore(name) => set_archived(context, &name, false).await?,
         Verb::Validate(args) => create::validate(context, &args)?,
         Verb::Why(name) => why::why(context, &name).await?,
+        Verb::Metrics(args) => metrics::metrics(context, &args).await?,
+        Verb::Compare(args) => compare::compare(context, &args).await?,
         Verb::ShowServices(args) => services(context, &args).await?,
     }
     Ok(ExitCode::SUCCESS)

@@ -103,12 +103,12 @@ async fn download(context: &Context, args: &ModelDownload) -> Done {
 async fn place_of(session: &Session<'_>, uri: &str) -> Done<(Store, String)> {
     let up = session.uploader();
     match data_uri(uri) {
-        DataUri::Datastore { datastore, path } => Ok((Store::open(&up, Some(&datastore)).await?, path)),
+        DataUri::Datastore { datastore, path, .. } => Ok((Store::open(&up, Some(&datastore)).await?, path)),
         DataUri::JobOutput { job, output, path } => {
             let resource: Value = session.client.get(&session.path(&format!("jobs/{job}"))).await?;
             let (datastore, head) =
                 match data_uri(resource["properties"]["outputs"][&output]["uri"].as_str().unwrap_or_default()) {
-                    DataUri::Datastore { datastore, path } => (Some(datastore), path),
+                    DataUri::Datastore { datastore, path, .. } => (Some(datastore), path),
                     _ => (None, format!("azureml/{job}/{output}")),
                 };
             let store = Store::open(&up, datastore.as_deref()).await?;

@@ -6,7 +6,7 @@ use crate::{
     failure::{Done, Failure},
     output::Column,
 };
-use api::arm::datastore::snake;
+use api::arm::{PROVIDER, Scope, datastore::snake};
 use domain::Role;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -36,12 +36,12 @@ pub(super) async fn run(context: &Context, verb: PrincipalVerb) -> Done<ExitCode
         }
         PrincipalVerb::Grant(args) => {
             let role = role(&args.role)?;
-            let path = session.path(&format!("roles/{}", args.id));
+            let path = role_path(&session.scope, &args.id);
             let granted: Value = session.client.put(&path, &json!({"role": role})).await?;
             context.output.show(&shown(&granted))?;
         }
         PrincipalVerb::Ungrant(args) => {
-            let path = session.path(&format!("roles/{}", args.id));
+            let path = role_path(&session.scope, &args.id);
             session.client.delete(&path).await?;
         }
         PrincipalVerb::Revoke(args) => {
@@ -53,6 +53,14 @@ pub(super) async fn run(context: &Context, verb: PrincipalVerb) -> Done<ExitCode
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A role in the workspace or registry in use. Both stand under workspaces here, registries with their `@`.
+fn role_path(scope: &Scope, id: &str) -> String {
+    let Scope { subscription, group, workspace } = scope;
+    format!(
+        "/subscriptions/{subscription}/resourceGroups/{group}/providers/{PROVIDER}/workspaces/{workspace}/roles/{id}"
+    )
 }
 
 /// Registers someone; the answer holds the secret.
@@ -88,4 +96,19 @@ fn roles(item: &Value) -> String {
         place => format!("{} of {place}", role.as_str().unwrap_or_default()),
     });
     shown.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_in_a_registry_stands_under_its_name_with_the_at_sign() {
+        let scope =
+            |workspace: &str| Scope { subscription: "s".into(), group: "g".into(), workspace: workspace.into() };
+        for name in ["team-a", "@shared"] {
+            let path = role_path(&scope(name), "i");
+            assert!(path.ends_with(&format!("/workspaces/{name}/roles/i")), "{path}");
+        }
+    }
 }

@@ -33,6 +33,12 @@ pub(super) fn table(items: &[Value], columns: &[Column], width: Option<usize>) -
     lay_out(&rows, &cut, width)
 }
 
+/// Cells as they are, the first row their heads.
+pub(super) fn grid(rows: &[Vec<String>], width: Option<usize>) -> String {
+    let Some(heads) = rows.first() else { return String::new() };
+    lay_out(rows, &vec![true; heads.len()], width)
+}
+
 /// What a query gave: maps become rows under their keys, lists rows under numbers, scalars lines.
 pub(super) fn any(value: &Value, width: Option<usize>) -> String {
     let items = match value {

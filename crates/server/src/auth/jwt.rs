@@ -46,8 +46,10 @@ pub(crate) struct Keys {
     keys: RwLock<Vec<(String, hmac::Key)>>,
 }
 
-/// A key that no longer signs is kept for as long as a token it signed may live, and then some.
-const RETIRED_MS: i64 = 2 * 3_600_000;
+/// The longest a token may live.
+pub(crate) const LIFE_SECONDS: i64 = 3600;
+/// A key that no longer signs is believed for as long as a token it signed may live, and a moment more.
+const RETIRED_MS: i64 = LIFE_SECONDS * 1000 + 60_000;
 
 impl Keys {
     /// Reads the keys under `folder`, making the first.
@@ -61,21 +63,22 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Makes a new key that signs from now on. Keys replaced long enough ago are removed; the id of the new one.
+    /// Makes a new key that signs from now on, and removes those whose time is over; the id of the new one.
     pub(crate) fn rotate(&self, keyring: &Keyring, now: Timestamp) -> io::Result<String> {
-        let newest = self.keys.read().expect("nothing panics while it holds the keys").last().map(|(id, _)| id.clone());
-        if let Some(replaced_at) = newest.as_deref().and_then(made_at)
-            && now.0 - replaced_at > RETIRED_MS
-        {
-            let keys = self.keys.read().expect("nothing panics while it holds the keys");
-            for (id, _) in keys.iter().rev().skip(1) {
-                let _ = fs::remove_file(self.file(id));
-            }
+        for id in self.retired(now) {
+            let _ = fs::remove_file(self.file(&id));
         }
         let id = format!("{:012x}-{}", now.0, hex(&keyring.random::<4>()));
         write_owner_only(&self.file(&id), &keyring.random::<32>())?;
         self.read()?;
         Ok(id)
+    }
+
+    /// Keys that were replaced so long ago that nothing they signed can be good any more.
+    fn retired(&self, now: Timestamp) -> Vec<String> {
+        let keys = self.keys.read().expect("nothing panics while it holds the keys");
+        let over = |pair: &[(String, hmac::Key)]| made_at(&pair[1].0).is_none_or(|at| now.0 - at > RETIRED_MS);
+        keys.windows(2).filter(|pair| over(pair)).map(|pair| pair[0].0.clone()).collect()
     }
 
     fn file(&self, id: &str) -> PathBuf {
@@ -116,12 +119,16 @@ impl Keys {
         if header.alg != "HS256" {
             return None;
         }
+        if self.retired(now).contains(&header.kid) {
+            return None;
+        }
         let keys = self.keys.read().expect("nothing panics while it holds the keys");
         let (_, key) = keys.iter().find(|(id, _)| *id == header.kid)?;
         hmac::verify(key, text.as_bytes(), &BASE64.decode(signature).ok()?).ok()?;
         let claims: Claims = serde_json::from_slice(&BASE64.decode(claims).ok()?).ok()?;
         let seconds = now.0 / 1000;
-        (claims.nbf <= seconds + 60 && seconds < claims.exp).then_some(claims)
+        let short = claims.exp.saturating_sub(claims.iat) <= LIFE_SECONDS;
+        (short && claims.nbf <= seconds + 60 && seconds < claims.exp).then_some(claims)
     }
 }
 
@@ -154,6 +161,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = store::Store::open(home.path()).unwrap();
         let keys = Keys::load_or_make(&home.path().join("jwt"), store.keyring(), Timestamp(1)).unwrap();
+        assert_eq!(keys.verify(&keys.sign(&claims(LIFE_SECONDS + 1)), Timestamp(1_000)), None, "no token lives longer");
         let token = keys.sign(&claims(100));
         assert_eq!(keys.verify(&token, Timestamp(99_000)), Some(claims(100)));
         assert_eq!(keys.verify(&token, Timestamp(100_000)), None);
@@ -177,11 +185,20 @@ mod tests {
         let store = store::Store::open(home.path()).unwrap();
         let folder = home.path().join("jwt");
         let keys = Keys::load_or_make(&folder, store.keyring(), Timestamp(1)).unwrap();
-        let old = keys.sign(&claims(i64::MAX));
+        let good_for = |now: i64| Claims { iat: now, exp: now + LIFE_SECONDS, ..claims(0) };
+        let old = keys.sign(&good_for(0));
         keys.rotate(store.keyring(), Timestamp(1_000)).unwrap();
         assert!(keys.verify(&old, Timestamp(2_000)).is_some());
-        keys.rotate(store.keyring(), Timestamp(1_000 + RETIRED_MS + 1)).unwrap();
-        assert!(keys.verify(&old, Timestamp(2_000)).is_none());
+        let late = 1_000 + RETIRED_MS + 1;
+        let forged = {
+            let all = keys.keys.read().unwrap();
+            let kept = Keys { folder: folder.clone(), keys: RwLock::new(vec![all[0].clone()]) };
+            kept.sign(&good_for(late / 1000))
+        };
+        assert!(keys.verify(&forged, Timestamp(2_000)).is_some(), "the replaced key is good for a while");
+        assert!(keys.verify(&forged, Timestamp(late)).is_none(), "and then it is not, whatever it signed");
+        keys.rotate(store.keyring(), Timestamp(late)).unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
         let again = Keys::load_or_make(&folder, store.keyring(), Timestamp(2)).unwrap();
         assert!(again.verify(&keys.sign(&claims(100)), Timestamp(2)).is_some());
     }

@@ -53,8 +53,10 @@ pub(crate) fn link_opens(
         && keyring.signed(&link_text(workspace, container, &folder, rights, seconds), signature)
 }
 
+/// What is signed. Each part is preceded by its length, so that no part can pass for two.
 fn link_text(workspace: &str, container: &str, folder: &str, rights: &str, seconds: i64) -> String {
-    format!("link {workspace} {container} {rights} {seconds} {folder}")
+    let parts = ["link", workspace, container, rights, &seconds.to_string(), folder];
+    parts.map(|part| format!("{}:{part}", part.len())).concat()
 }
 
 #[cfg(test)]
@@ -75,6 +77,10 @@ mod tests {
         assert!(!opens(&read, "d", "x", false, 5_000));
         assert!(!opens(&read, "c", "x", false, 20_000));
         assert!(!opens(&read.replace("sp=rl", "sp=racwdl"), "c", "x", true, 5_000));
+        let odd = sign_folder_link(ring, "w", "c racwdl 99 x", "", false, Timestamp(10_000));
+        let signature = odd.split("sig=").nth(1).unwrap();
+        let forged = format!("sp=racwdl&se=99&sdd=x%20rl%2010%20&sig={signature}");
+        assert!(!opens(&forged, "c", "x rl 10 y", true, 5_000));
         let narrow = sign_folder_link(ring, "w", "c", "run/1 ü/", false, Timestamp(10_000));
         assert!(opens(&narrow, "c", "run/1 ü/log.txt", false, 5_000));
         assert!(!opens(&narrow, "c", "run/2/log.txt", false, 5_000));

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
-use std::{path::Path as FilePath, time::Duration};
+use std::{io::ErrorKind, path::Path as FilePath, time::Duration};
 use store::{Bell, JobRow};
 use tokio::{
     io::{AsyncReadExt, AsyncSeekExt},
@@ -95,11 +95,17 @@ pub(crate) async fn read(State(app): State<App>, Path(at): Path<At>, Query(asked
 async fn piece(folder: &FilePath, path: &FilePath, offset: u64) -> Result<Option<Vec<u8>>, Problem> {
     let mut file = match tokio::fs::File::open(path).await {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        // Or something that is a file was asked for as if it were a folder.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    if !file.metadata().await?.is_file() || !store::files::stays_inside(folder, path) {
+    let meta = file.metadata().await?;
+    if !meta.is_file() || !store::files::stays_inside(folder, path) {
         return Ok(None);
+    }
+    // Nothing is there yet, and the kernel takes no offset that no file can have.
+    if offset >= meta.len() {
+        return Ok(Some(Vec::new()));
     }
     file.seek(std::io::SeekFrom::Start(offset)).await?;
     let mut bytes = Vec::new();

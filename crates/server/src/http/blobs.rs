@@ -3,6 +3,7 @@
 //! Bodies are streamed both ways, so memory stays flat whatever the size. A blob appears whole or not at all, and what was
 //! answered with 201 outlives a power cut. Every refusal under `/blob`, the guard's too, leaves in the dialect's own envelope.
 
+pub(crate) mod address;
 mod blocks;
 mod condition;
 mod containers;
@@ -12,6 +13,7 @@ mod read;
 mod receive;
 mod write;
 
+use address::{Account, Address};
 pub(crate) use envelope::manners;
 
 use super::Asked;
@@ -28,7 +30,7 @@ use axum::{
     response::Response,
 };
 use domain::Role;
-use std::{collections::HashMap, path::PathBuf};
+use std::collections::HashMap;
 use store::files::{Found, Note, Spot};
 
 /// The suffix of the account's host name; ours to choose.
@@ -67,30 +69,7 @@ impl Place {
 
 /// The address of a container, as clients join blob names to it.
 pub(crate) fn container_url(app: &App, workspace: &str, container: &str) -> String {
-    format!("{}/blob/{workspace}.blob.{ENDPOINT}/{container}", app.url)
-}
-
-/// The file on this machine behind a blob's address, if it is one of ours.
-pub(crate) fn file_of(app: &App, address: &str) -> Option<PathBuf> {
-    let long = super::registries::long_path(address);
-    let address = long.as_deref().unwrap_or(address);
-    let path = address.split(['?', '#']).next()?.split_once("/blob/")?.1;
-    let path = percent_encoding::percent_decode_str(path).decode_utf8().ok()?;
-    let place = place_of(app, &path)?;
-    app.files.blob(&place.workspace, &place.container, &place.path).ok()
-}
-
-/// Splits `<account>.blob.<endpoint>/<container>/<path>`; without the account the container names its workspace.
-fn place_of(app: &App, path: &str) -> Option<Place> {
-    let (first, rest) = path.split_once('/').unwrap_or((path, ""));
-    if let Some((workspace, _)) = first.split_once(".blob.") {
-        let (container, path) = rest.split_once('/').unwrap_or((rest, ""));
-        return Some(Place { workspace: workspace.into(), container: container.into(), path: path.into() });
-    }
-    let id = first.strip_prefix("azureml-blobstore-")?;
-    let known = app.workspaces.lock().expect("nothing panics while it holds the table");
-    let workspace = known.values().find(|row| row.id == id)?.name.clone();
-    Some(Place { workspace, container: first.into(), path: rest.into() })
+    format!("{}/blob/{}/{container}", app.url, address::account(workspace))
 }
 
 /// Who asks: someone the guard knows, or the bearer of a link.
@@ -125,12 +104,17 @@ async fn open(app: &App, path: &str, visitor: &Visitor, write: bool) -> Result<P
         return Err(stranger(unauthorized("a signed link or a user's token is needed")));
     }
     let nowhere = || stranger(absent("ContainerNotFound", "there is no such container"));
-    let place = place_of(app, path).ok_or_else(nowhere)?;
+    let (place, missing) = find(app, path).await?.ok_or_else(nowhere)?;
     let opens = |within: &str| {
         link_opens(app.store.keyring(), query, &place.workspace, &place.container, within, write, app.now())
     };
     match caller {
-        Some(caller) => may(caller, &place.workspace, write)?,
+        Some(caller) => {
+            may(caller, &place.workspace, write)?;
+            if write {
+                app.store.record_act().await?;
+            }
+        }
         // A link to one folder lists that folder and no other.
         None if opens(if place.path.is_empty() { prefix } else { &place.path }) => {}
         None => {
@@ -138,13 +122,28 @@ async fn open(app: &App, path: &str, visitor: &Visitor, write: bool) -> Result<P
             return Err(stranger(Problem::new(StatusCode::FORBIDDEN, "AuthenticationFailed", message)));
         }
     }
-    match app.owner(&place.workspace).await {
-        Ok(_) => Ok(place),
-        Err(problem) if problem.status == StatusCode::NOT_FOUND => {
-            Err(absent("ContainerNotFound", &format!("there is no workspace `{}`", place.workspace)))
-        }
-        Err(problem) => Err(problem),
+    match missing {
+        true => Err(absent("ContainerNotFound", &format!("there is no workspace `{}`", place.workspace))),
+        false => Ok(place),
     }
+}
+
+/// The place that a path names, by its owner's own name however the path spells it, and whether the owner is missing.
+/// That is not told to those who may not know.
+async fn find(app: &App, path: &str) -> Result<Option<(Place, bool)>, Problem> {
+    let Some(Address { account, container, path }) = Address::split(path) else { return Ok(None) };
+    let (workspace, missing) = match account {
+        Account::Id(id) => match app.workspace_of_id(&id) {
+            Some(row) => (row.name.clone(), false),
+            None => return Ok(None),
+        },
+        Account::Named(name) => match app.owner(&name).await {
+            Ok(row) => (row.name.clone(), false),
+            Err(problem) if problem.status == StatusCode::NOT_FOUND => (name, true),
+            Err(problem) => return Err(problem),
+        },
+    };
+    Ok(Some((Place { workspace, container, path }, missing)))
 }
 
 fn may(caller: &Caller, workspace: &str, write: bool) -> Result<(), Problem> {

@@ -172,7 +172,7 @@ pub(crate) async fn nodes(State(app): State<App>, Path(at): Path<At>) -> Result<
         Ok((tx.nodes()?, tx.active_jobs()?, runs_here))
     })
     .await?;
-    let nodes = if runs_here { view::nodes(&nodes, &running, app.now()) } else { Vec::new() };
+    let nodes = if runs_here { view::nodes(&nodes, &running, &workspace.name, app.now()) } else { Vec::new() };
     Ok(Json(json!({"nodes": nodes, "nextLink": null})))
 }
 

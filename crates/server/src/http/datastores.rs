@@ -82,6 +82,8 @@ pub(crate) async fn put(
         let known = arm::datastore::kinds().collect::<Vec<_>>().join(", ");
         return Err(Problem::bad(format!("`datastoreType` of `{}` is `{kind}`; there are: {known}", at.name)));
     }
+    arm::datastore::check_credentials(&properties)
+        .map_err(|wrong| Problem::bad(format!("datastore `{}`: {wrong}", at.name)))?;
     let given = properties.get("credentials").and_then(|c| c.get("secrets")).is_some();
     let secrets = arm::datastore::split_secrets(&mut properties);
     let now = app.now();

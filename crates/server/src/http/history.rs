@@ -131,7 +131,10 @@ async fn find(app: &App, at: &At) -> Result<(Arc<WorkspaceRow>, JobRow, Plan), P
 /// The scope of a workspace as `azureml://` addresses spell it.
 fn long_uri(workspace: &WorkspaceRow, uri: &str) -> String {
     use api::arm::reference::{DataUri, data_uri};
-    let DataUri::Datastore { datastore, path } = data_uri(uri) else { return uri.to_owned() };
+    let DataUri::Datastore { workspace: named, datastore, path } = data_uri(uri) else { return uri.to_owned() };
+    if !crate::app::is_here(workspace, named.as_deref()) {
+        return uri.to_owned();
+    }
     let scope = scope(workspace);
     format!(
         "azureml://subscriptions/{}/resourcegroups/{}/workspaces/{}/datastores/{datastore}/paths/{path}",

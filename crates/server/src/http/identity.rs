@@ -28,7 +28,7 @@ const MANAGEMENT_PUBLIC: &str = "https://management.azure.com";
 const STORAGE: &str = "https://storage.azure.com";
 /// The only tenant; clients take the word as a sign not to look for others elsewhere.
 const TENANT: &str = "adfs";
-const TOKEN_SECONDS: i64 = 3600;
+const TOKEN_SECONDS: i64 = crate::auth::LIFE_SECONDS;
 /// A job's identity is asked for again soon, so that it ends soon after the job.
 const JOB_TOKEN_SECONDS: i64 = 900;
 

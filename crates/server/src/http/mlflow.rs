@@ -14,11 +14,12 @@ mod lineage;
 mod log;
 mod logged;
 mod models;
+mod plugin;
 mod registry;
 mod runs;
 mod search;
 mod versions;
-mod view;
+pub(crate) mod view;
 
 pub(crate) use fault::Fault;
 
@@ -62,6 +63,9 @@ pub(crate) fn handler(id: &str) -> MethodRouter<App> {
         "datasets_search" => post(inputs::search),
         "artifact_parts" => post(artifacts::parts),
         "artifact_of_run" => get(artifacts::of_run),
+        "plugin_files" => get(plugin::files),
+        "plugin_link" => get(plugin::link),
+        "plugin_links" => post(plugin::links),
         "server_info" => get(server_info),
         "model_create" => post(models::create),
         "model_get" => get(models::show),

@@ -3,15 +3,15 @@
 //! Invariant: an operation is written in the transaction of the change it stands for.
 
 use super::{At, workspaces::guid};
-use crate::{app::App, problem::Problem};
+use crate::{app::App, auth::Caller, problem::Problem};
 use api::arm::PROVIDER;
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, State},
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use domain::Timestamp;
+use domain::{Role, Timestamp};
 use serde_json::{Value, json};
 use store::{OperationRow, Tx};
 
@@ -62,8 +62,12 @@ impl Ticket {
     }
 }
 
-pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<Response, Problem> {
-    let row = find(&app, &at.id).await?;
+pub(crate) async fn show(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, Problem> {
+    let row = find(&app, &at.id, &caller).await?;
     let running = row.status == "InProgress";
     let mut body = json!({
         "id": row.id, "name": row.id, "status": row.status, "startTime": row.started_at.iso(),
@@ -81,8 +85,12 @@ pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<R
 }
 
 /// The result of an operation that has none but having happened.
-pub(crate) async fn result(State(app): State<App>, Path(at): Path<At>) -> Result<Response, Problem> {
-    let row = find(&app, &at.id).await?;
+pub(crate) async fn result(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, Problem> {
+    let row = find(&app, &at.id, &caller).await?;
     match row.status.as_str() {
         "InProgress" => {
             let mut answer = StatusCode::ACCEPTED.into_response();
@@ -94,8 +102,10 @@ pub(crate) async fn result(State(app): State<App>, Path(at): Path<At>) -> Result
     }
 }
 
-async fn find(app: &App, id: &str) -> Result<OperationRow, Problem> {
+/// An operation that concerns the caller. One on what is gone concerns whoever was given its id.
+async fn find(app: &App, id: &str, caller: &Caller) -> Result<OperationRow, Problem> {
     let wanted = id.to_owned();
     let row = app.store.read(move |tx| tx.operation(&wanted)).await?;
+    let row = row.filter(|row| row.workspace.is_empty() || caller.may(&row.workspace, Role::Reader));
     row.ok_or_else(|| Problem::not_found("operation", id))
 }

@@ -25,7 +25,7 @@ const DAY_MS: i64 = 86_400_000;
 pub(crate) struct New {
     name: String,
     role: String,
-    /// Absent for all workspaces.
+    /// Or a registry, with `@`. Absent for all of them.
     workspace: Option<String>,
     expires_in_days: Option<f64>,
 }
@@ -48,7 +48,7 @@ pub(crate) async fn create(
     }
     let role = role(&new.role)?;
     let workspace = match &new.workspace {
-        Some(name) => app.workspace(name).await?.name.clone(),
+        Some(name) => app.owner(name).await?.name.clone(),
         None => EVERYWHERE.to_owned(),
     };
     let days = new.expires_in_days.unwrap_or(365.0);
@@ -85,9 +85,9 @@ pub(crate) async fn revoke(State(app): State<App>, Path(id): Path<String>) -> Re
     Ok(StatusCode::OK)
 }
 
-/// Who has a role in a workspace.
+/// Who has a role in a workspace or, under its name with `@`, in a registry.
 pub(crate) async fn roles(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
-    let workspace = app.workspace(&at.workspace).await?;
+    let workspace = app.owner(&at.workspace).await?;
     let rows = app.store.read(|tx| tx.principals()).await?;
     let here = rows.iter().flat_map(|row| {
         let mine = row.roles.iter().filter(|(name, _)| *name == EVERYWHERE || **name == workspace.name);
@@ -101,7 +101,7 @@ pub(crate) async fn grant(
     Path(at): Path<At>,
     Body(asked): Body<Value>,
 ) -> Result<Json<Value>, Problem> {
-    let workspace = app.workspace(&at.workspace).await?;
+    let workspace = app.owner(&at.workspace).await?;
     let role = role(asked.get("role").and_then(Value::as_str).unwrap_or_default())?;
     let mut row = find(&app, &at.name).await?;
     let (id, place) = (row.id.clone(), workspace.name.clone());
@@ -112,7 +112,7 @@ pub(crate) async fn grant(
 }
 
 pub(crate) async fn ungrant(State(app): State<App>, Path(at): Path<At>) -> Result<StatusCode, Problem> {
-    let workspace = app.workspace(&at.workspace).await?;
+    let workspace = app.owner(&at.workspace).await?;
     let row = find(&app, &at.name).await?;
     let place = workspace.name.clone();
     let gone = app.store.write(move |tx| tx.ungrant(&row.id, &place)).await?;
@@ -138,6 +138,7 @@ pub(crate) async fn workspace_audit(
 
 /// Makes a new key that signs tokens from now on.
 pub(crate) async fn rotate(State(app): State<App>) -> Result<Json<Value>, Problem> {
+    app.store.record_act().await?;
     let id = app.tokens.keys.rotate(app.store.keyring(), app.now())?;
     Ok(Json(json!({"key": id})))
 }

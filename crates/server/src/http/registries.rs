@@ -77,11 +77,11 @@ pub(crate) fn container_in(app: &App, registry: &str, uri: &str) -> Option<Strin
 
 /// The path of a blob in the form all blobs have, from the form registries give their clients.
 pub(crate) fn long_path(path: &str) -> Option<String> {
-    let (head, rest) = path.split_once(&format!("/{FILES}"))?;
+    let rest = path.strip_prefix('/')?.strip_prefix(FILES)?;
     let (first, tail) = rest.split_once('/').map_or((rest, ""), |(first, tail)| (first, tail));
     let (registry, container) = first.split_once('~')?;
     let slash = if tail.is_empty() && !rest.ends_with('/') { "" } else { "/" };
-    Some(format!("{head}/blob/@{registry}.blob.{}/{container}{slash}{tail}", super::blobs::ENDPOINT))
+    Some(format!("/blob/@{registry}.blob.{}/{container}{slash}{tail}", super::blobs::ENDPOINT))
 }
 
 fn key(name: &str) -> RecordKey {
@@ -108,11 +108,13 @@ mod tests {
     fn a_registrys_address_is_a_blobs_address_in_one_part() {
         for (short, long) in [
             ("/blobs~r~snap-1/a/b.txt", "/blob/@r.blob.core.peregrine.local/snap-1/a/b.txt"),
-            ("https://h:1/blobs~r_1~c", "https://h:1/blob/@r_1.blob.core.peregrine.local/c"),
+            ("/blobs~r_1~c", "/blob/@r_1.blob.core.peregrine.local/c"),
         ] {
             let endpoint = crate::http::blobs::ENDPOINT;
             assert_eq!(long_path(short), Some(long.replace("core.peregrine.local", endpoint)));
         }
-        assert_eq!(long_path("/blob/x/y"), None);
+        for other in ["/blob/x/y", "/blob/w.blob.peregrine.local/c/d/blobs~a~b/file.txt", "/x/blobs~a~b"] {
+            assert_eq!(long_path(other), None, "{other}");
+        }
     }
 }

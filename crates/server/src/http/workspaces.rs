@@ -99,7 +99,7 @@ async fn make(app: &App, at: &At, conditions: Conditions, body: Value) -> Result
         Ok((row, existed))
     })
     .await?;
-    app.forget_workspaces();
+    app.reload_workspaces().await?;
     Ok(made)
 }
 
@@ -128,8 +128,10 @@ pub(crate) async fn delete(
         Ok(done.done(tx, "", &view::id(&gone), now)?)
     })
     .await;
-    app.forget_workspaces();
+    app.reload_workspaces().await?;
     deleted?;
+    // Its roles went with it, and must not wait for another workspace of the same name.
+    app.tokens.principals.refresh(&app.store).await?;
     let (files, unique) = (app.files.clone(), row.id.clone());
     let removed = tokio::task::spawn_blocking(move || {
         files.set_aside(&row.name, &unique)?;
@@ -219,7 +221,8 @@ pub(crate) async fn ensure_default(app: &App) -> Result<(), store::Error> {
             }
             Ok(())
         })
-        .await
+        .await?;
+    app.reload_workspaces().await
 }
 
 fn new_row(app: &App, at: &At) -> WorkspaceRow {

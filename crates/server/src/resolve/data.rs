@@ -1,7 +1,7 @@
 //! Data: where an input's bytes lie and an output's bytes go.
 
 use super::{Lookup, body_text};
-use crate::http::{blobs, datastores};
+use crate::http::datastores;
 use api::arm::{
     self, AssetRef,
     reference::{DataUri, data_uri},
@@ -19,32 +19,35 @@ impl Lookup<'_, '_> {
             self.mistake(key, format!("`{path}` refers to itself in a circle"), "point the asset at its data");
             return Ok(None);
         }
-        if let Some(file) = blobs::file_of(self.app, path) {
-            return Ok(self.there(key, path, file));
+        if let Some(place) = self.blob(key, path)? {
+            let found = self.reached(key, path, place);
+            return Ok(found.and_then(|place| self.there(key, path, place)));
         }
-        match data_uri(path) {
-            DataUri::Datastore { datastore, path: inside } => {
+        let place = match data_uri(path) {
+            DataUri::Datastore { workspace, .. } if self.leads_away(key, path, workspace.as_deref()) => None,
+            DataUri::Datastore { datastore, path: inside, .. } => {
                 let place = self.in_datastore(key, &datastore, &inside)?;
-                match place {
-                    Some(Place::Folder { path: file }) => Ok(self.there(key, path, file)),
-                    other => Ok(other),
-                }
+                place.and_then(|place| self.there(key, path, place))
             }
-            DataUri::JobOutput { job, output, path: inside } => self.in_job(key, &job, &output, &inside),
-            DataUri::Other(uri) => self.elsewhere(key, &uri, depth),
-        }
+            DataUri::JobOutput { job, output, path: inside } => self.in_job(key, &job, &output, &inside)?,
+            // An asset was looked at where its own address was.
+            DataUri::Other(uri) => self.elsewhere(key, &uri, depth)?,
+        };
+        Ok(place.and_then(|place| self.reached(key, path, Some(place))))
     }
 
     /// Where an output goes; it need not exist yet.
     pub(super) fn output_place(&mut self, key: &str, uri: &str) -> Result<Option<Place>, store::Error> {
-        match data_uri(uri) {
-            DataUri::Datastore { datastore, path } => self.in_datastore(key, &datastore, &path),
+        let place = match data_uri(uri) {
+            DataUri::Datastore { workspace, .. } if self.leads_away(key, uri, workspace.as_deref()) => None,
+            DataUri::Datastore { datastore, path, .. } => self.in_datastore(key, &datastore, &path)?,
             DataUri::JobOutput { .. } => {
                 self.mistake(key, "an output cannot be written into another job", "write to a datastore path");
-                Ok(None)
+                None
             }
-            DataUri::Other(uri) => Ok(self.direct(key, &uri)),
-        }
+            DataUri::Other(uri) => self.direct(key, &uri),
+        };
+        Ok(place.and_then(|place| self.reached(key, uri, Some(place))))
     }
 
     fn in_datastore(&mut self, key: &str, name: &str, inside: &str) -> Result<Option<Place>, store::Error> {
@@ -100,7 +103,7 @@ impl Lookup<'_, '_> {
         };
         if output == "default" || output == "artifacts" {
             let path = self.app.files.artifacts(&self.workspace.name, job).join(inside);
-            return Ok(self.there(key, inside, path));
+            return Ok(self.there(key, inside, Place::Folder { path }));
         }
         let plan = self.tx.plan(row.job.seq)?.unwrap_or_default();
         let Some(found) = plan.outputs.get(output) else {
@@ -131,9 +134,11 @@ impl Lookup<'_, '_> {
             return Ok(self.direct(key, uri));
         }
         for (kind, field) in [("data", "dataUri"), ("models", "modelUri")] {
-            if let Some(reference) = AssetRef::parse(kind, uri)
-                && let Some(row) = self.referred(kind, &reference)?
-            {
+            let Some(reference) = AssetRef::parse(kind, uri) else { continue };
+            if self.strays(key, uri, &reference) {
+                return Ok(None);
+            }
+            if let Some(row) = self.referred(kind, &reference)? {
                 let target = body_text(&row, field).unwrap_or_default();
                 return self.place(key, &target, depth + 1);
             }
@@ -160,7 +165,12 @@ impl Lookup<'_, '_> {
             "s3" | "gs" | "az" => {
                 Some(Place::Object { url: uri.to_owned(), datastore: String::new(), options: BTreeMap::new() })
             }
-            "file" => self.there(key, uri, uri.trim_start_matches("file://").into()),
+            "file" if self.to_share => {
+                let message = format!("`{uri}` is a file of the server's machine, which a registry does not take");
+                self.mistake(key, message, "upload it to a datastore of the workspace, and share what is there");
+                None
+            }
+            "file" => self.there(key, uri, Place::Folder { path: uri.trim_start_matches("file://").into() }),
             _ => {
                 self.mistake(
                     key,
@@ -172,10 +182,10 @@ impl Lookup<'_, '_> {
         }
     }
 
-    /// A folder of this machine, if it is there.
-    fn there(&mut self, key: &str, shown: &str, path: std::path::PathBuf) -> Option<Place> {
-        if path.exists() {
-            return Some(Place::Folder { path });
+    /// A place, if it is not a folder of this machine where nothing is.
+    fn there(&mut self, key: &str, shown: &str, place: Place) -> Option<Place> {
+        if !matches!(&place, Place::Folder { path } if !path.exists()) {
+            return Some(place);
         }
         self.mistake(key, format!("nothing is stored at `{shown}`"), "upload it first, or correct the path");
         None

@@ -21,6 +21,9 @@ impl Lookup<'_, '_> {
             );
             return Ok(EnvironmentPlan::default());
         };
+        if self.strays("environment", reference, &parsed) {
+            return Ok(EnvironmentPlan::default());
+        }
         let (AssetRef::Here { name, .. } | AssetRef::Registry { name, .. }) = &parsed;
         let found = match &parsed {
             // The versions of what is shipped are not ours; an environment of that name here stands for all of them.

@@ -92,6 +92,44 @@ async fn every_route_refuses_a_role_that_is_too_low_and_takes_one_that_is_not() 
 }
 
 #[tokio::test]
+async fn whoever_may_not_get_something_may_not_ask_for_its_head() {
+    let server = Server::start().await;
+    server.put(&WS.replace("default", "team"), json!({})).await;
+    let (outsider, _) = someone(&server, "outsider", Role::Owner, Some("team")).await;
+    let mut tried = 0;
+    for route in routes::all().filter(|route| route.method == "GET" && needed(route.access).is_some()) {
+        let answer = ask(&outsider, Method::HEAD, &filled(route.path), None).await;
+        assert_eq!(answer.status, 403, "{}", route.id);
+        tried += 1;
+    }
+    assert!(tried > 40, "only {tried} routes were tried");
+    assert_eq!(ask(&server.user, Method::HEAD, "/healthz", None).await.status, 200);
+}
+
+#[tokio::test]
+async fn roles_do_not_outlive_their_workspace() {
+    let server = Server::start().await;
+    let team = WS.replace("default", "team");
+    server.put(&team, json!({})).await;
+    let (owner, _) = someone(&server, "former", Role::Owner, Some("team")).await;
+    ask(&owner, Method::GET, &team, None).await.expect(200);
+    server.delete(&team).await;
+    server.put(&team, json!({})).await;
+    ask(&owner, Method::GET, &team, None).await.refused(403);
+}
+
+#[tokio::test]
+async fn the_audit_of_a_workspace_knows_it_by_every_spelling() {
+    let server = Server::start().await;
+    let shouted = WS.replace("default", "DEFAULT");
+    let data = json!({"properties": {"dataUri": "azureml://datastores/x/paths/y", "dataType": "uri_file"}});
+    server.put(&format!("{shouted}/data/hid/versions/1"), data).await.expect(201);
+    server.post("/admin/v1/keys/rotate", json!({})).await.expect(200);
+    assert_eq!(server.get("audit").await.expect(200)["value"][0]["operation"], "asset_put");
+    assert_eq!(server.get("/admin/v1/audit").await.expect(200)["value"][0]["operation"], "keys_rotate");
+}
+
+#[tokio::test]
 async fn only_owners_of_the_whole_server_manage_it() {
     let server = Server::start().await;
     let (owner, _) = someone(&server, "one workspace", Role::Owner, Some("default")).await;
@@ -136,6 +174,31 @@ async fn a_role_can_be_given_and_taken_away_at_once() {
 }
 
 #[tokio::test]
+async fn a_role_can_be_given_in_a_registry_that_is_there() {
+    let server = Server::start().await;
+    let registry = WS.replace("workspaces/default", "registries/shared");
+    server.put(&registry, json!({})).await.expect(201);
+    let (maker, _) = someone(&server, "maker", Role::Contributor, Some("@shared")).await;
+    let (other, made) = someone(&server, "other", Role::Contributor, Some("default")).await;
+    let asset = async |client: &Client, name: &str| {
+        let body = json!({"properties": {"dataType": "uri_folder", "dataUri": "azureml://x"}});
+        ask(client, Method::PUT, &format!("{registry}/data/{name}/versions/1"), Some(body)).await.status
+    };
+    assert_eq!((asset(&maker, "a").await, asset(&other, "b").await), (201, 403));
+    let role = format!("{}/roles/{}", WS.replace("default", "@shared"), made["clientId"].as_str().unwrap());
+    ask(&maker, Method::PUT, &role, Some(json!({"role": "contributor"}))).await.refused(403);
+    server.put(&role, json!({"role": "contributor"})).await.expect(200);
+    assert_eq!(asset(&other, "b").await, 201);
+    let here = server.get(&format!("{}/roles", WS.replace("default", "@shared"))).await.expect(200);
+    assert_eq!(here["value"].as_array().unwrap().iter().filter(|role| role["workspace"] == "@shared").count(), 2);
+    server.delete(&role).await.expect(200);
+    assert_eq!(asset(&other, "c").await, 403);
+    server.put(&role.replace("@shared", "@none"), json!({"role": "reader"})).await.refused(404);
+    let body = json!({"name": "x", "role": "reader", "workspace": "@none"});
+    server.post("/admin/v1/principals", body).await.refused(404);
+}
+
+#[tokio::test]
 async fn lists_of_workspaces_show_those_one_may_see() {
     let server = Server::start().await;
     server.put(&WS.replace("default", "team"), json!({})).await;
@@ -162,7 +225,8 @@ async fn the_audit_holds_every_change_and_every_refusal_and_no_secret() {
         .map(|line| (line["operation"].as_str().unwrap(), line["result"].as_str().unwrap()))
         .collect();
     assert_eq!(told, [("job_put", "done"), ("job_put", "done"), ("job_cancel", "refused")]);
-    assert_eq!(lines[0]["caller"], "ana");
+    let id = made["clientId"].as_str().unwrap();
+    assert_eq!(lines[0]["caller"], format!("ana ({id})"), "a name is anyone's to choose");
     let whole = server.get("/admin/v1/audit").await.text();
     assert!(whole.contains("principal_create"), "{whole}");
     assert!(!whole.contains(made["clientSecret"].as_str().unwrap()));

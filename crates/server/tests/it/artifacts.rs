@@ -18,7 +18,13 @@ async fn a_log_is_read_from_any_offset() {
     assert_eq!(rest.header("x-peregrine-phase"), "queued");
     let beyond = server.get(&format!("{LOG}?offset=100")).await;
     assert_eq!((beyond.status, beyond.text().as_str(), beyond.header("x-peregrine-over")), (200, "", "false"));
-    server.get("jobs/talker/artifacts/user_logs/other.txt").await.refused(404);
+    for far in ["9223372036854775807", "18446744073709551615"] {
+        let beyond = server.get(&format!("{LOG}?offset={far}")).await;
+        assert_eq!((beyond.status, beyond.header("x-peregrine-next")), (200, far));
+    }
+    for none in ["jobs/talker/artifacts/user_logs/other.txt", &format!("{LOG}/x"), &format!("{LOG}/x?offset=1")] {
+        server.get(none).await.refused(404);
+    }
 }
 
 #[tokio::test]

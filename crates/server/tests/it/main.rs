@@ -16,6 +16,7 @@ mod identity;
 mod jobs;
 mod meta;
 mod mlflow;
+mod reach;
 mod registries;
 mod schedules;
 mod tls;

@@ -4,6 +4,7 @@ mod carried;
 mod jobs;
 mod models;
 mod runs;
+mod stream;
 
 use crate::{Answer, Server, WS, ask};
 use api::Client;

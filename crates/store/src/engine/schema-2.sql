@@ -68,7 +68,7 @@ create table audit (
     path text not null,
     status integer not null
 );
-create index audit_by_workspace on audit (workspace, id);
+create index audit_by_workspace on audit (workspace collate nocase, id);
 
 -- Lists show jobs that are put away or those that are not.
 create index jobs_by_archive on jobs (workspace, archived, seq desc);

@@ -64,11 +64,13 @@ create table latest_metrics (
 ) without rowid;
 create index latest_by_value on latest_metrics (experiment, key, nan, value, run);
 
--- Points as they came, one row a request, until they are folded into `point_chunks` and `latest_metrics`.
+-- Points as they came, one row a request, until they are folded into `point_chunks` and `latest_metrics`. The last row
+-- stays, emptied, so that requests are counted on.
 create table point_batches (
     run integer not null,
     n integer not null,
-    -- Of this row and those before it.
+    -- Of this row and those before it, since they were last folded; no rows where this one was folded too.
+    rows integer not null,
     total_bytes integer not null,
     points blob not null,
     primary key (run, n)

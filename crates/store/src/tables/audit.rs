@@ -68,6 +68,12 @@ impl Tx<'_> {
         Ok(done)
     }
 
+    /// Records the act under way although nothing in the database changed.
+    pub(crate) fn record_act(&mut self, acting: &Acting) -> Result<(), Error> {
+        let act = acting.lock().expect("nothing panics while it holds the act").take();
+        act.map_or(Ok(()), |act| self.add_audit(&act, 200))
+    }
+
     /// Adds a line: 200 for what was done, the refusal's status otherwise.
     pub fn add_audit(&mut self, act: &Act, status: i64) -> Result<(), Error> {
         self.exec(
@@ -89,7 +95,7 @@ impl Tx<'_> {
     pub fn audit(&mut self, workspace: Option<&str>, before: Option<i64>, limit: i64) -> Result<Vec<AuditRow>, Error> {
         let rows = self.fetch(
             "select id, at, caller, workspace, route, method, path, status from audit \
-             where (?1 is null or workspace = ?1) and (?2 is null or id < ?2) order by id desc limit ?3",
+             where (?1 is null or workspace = ?1 collate nocase) and (?2 is null or id < ?2) order by id desc limit ?3",
             &[workspace.into(), before.into(), limit.into()],
         )?;
         rows.into_iter().map(audit_of).collect()

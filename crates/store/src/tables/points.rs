@@ -21,6 +21,17 @@ pub struct Latest {
     pub point: Point,
 }
 
+/// What was logged after a request.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Since {
+    /// The number of the last request.
+    pub last: i64,
+    /// Some requests in between were folded: `points` has not all of them, the history has.
+    pub gap: bool,
+    /// By metric, in the order they came.
+    pub points: BTreeMap<String, Vec<Point>>,
+}
+
 impl Tx<'_> {
     /// Adds the points of one request to a run.
     pub fn append_points(&mut self, run: i64, metrics: &[(&str, Point)]) -> Result<(), Error> {
@@ -28,20 +39,20 @@ impl Tx<'_> {
             return Ok(());
         }
         let last = self.fetch_one(
-            "select n, total_bytes from point_batches where run = ?1 order by n desc limit 1",
+            "select n, rows, total_bytes from point_batches where run = ?1 order by n desc limit 1",
             &[run.into()],
         )?;
-        let (n, total) = match last {
-            Some(mut row) => (row.int(0)? + 1, row.int(1)?),
-            None => (0, 0),
+        let (n, rows, total) = match last {
+            Some(mut row) => (row.int(0)? + 1, row.int(1)? + 1, row.int(2)?),
+            None => (0, 1, 0),
         };
         let bytes = points::encode_batch(metrics);
         let total = total + i64::try_from(bytes.len()).unwrap_or(i64::MAX);
         self.exec(
-            "insert into point_batches (run, n, total_bytes, points) values (?1, ?2, ?3, ?4)",
-            &[run.into(), n.into(), total.into(), bytes.into()],
+            "insert into point_batches (run, n, rows, total_bytes, points) values (?1, ?2, ?3, ?4, ?5)",
+            &[run.into(), n.into(), rows.into(), total.into(), bytes.into()],
         )?;
-        if n + 1 >= FOLD_ROWS || total >= FOLD_BYTES {
+        if rows >= FOLD_ROWS || total >= FOLD_BYTES {
             self.fold_points(run)?;
         }
         self.ring(Bell::Points);
@@ -52,7 +63,7 @@ impl Tx<'_> {
     pub fn runs_with_loose_points(&mut self, workspace: &str, numbers: &[i64]) -> Result<Vec<i64>, Error> {
         let sql = "select distinct b.run from point_batches b join runs r on r.seq = b.run \
                    join experiments e on e.seq = r.experiment \
-                   where e.workspace = ?2 and e.number in (select value from json_each(?1))";
+                   where b.rows > 0 and e.workspace = ?2 and e.number in (select value from json_each(?1))";
         let rows = self.fetch(sql, &[list(numbers), workspace.into()])?;
         rows.into_iter().map(|mut row| row.int(0)).collect()
     }
@@ -71,8 +82,31 @@ impl Tx<'_> {
                 self.put_latest(run, key, &point)?;
             }
         }
-        self.exec("delete from point_batches where run = ?1", &[run.into()])?;
+        self.exec(
+            "delete from point_batches where run = ?1 and n < (select max(n) from point_batches where run = ?1)",
+            &[run.into()],
+        )?;
+        self.exec(
+            "update point_batches set rows = 0, total_bytes = 0, points = x'' where run = ?1 and rows > 0",
+            &[run.into()],
+        )?;
         Ok(())
+    }
+
+    /// What was logged to a run after its request number `after`, and the number of the last one.
+    pub fn points_since(&mut self, run: i64, after: i64) -> Result<Since, Error> {
+        let sql = "select n, rows, points from point_batches where run = ?1 and n >= ?2 order by n";
+        let (mut since, mut expected) = (Since { last: after, ..Since::default() }, after + 1);
+        for mut row in self.fetch(sql, &[run.into(), expected.into()])? {
+            let n = row.int(0)?;
+            // Folded rows are not there any more, or are there without what they held.
+            since.gap |= n != expected || row.int(1)? == 0;
+            (since.last, expected) = (n, n + 1);
+            for (key, points) in batch(&row.blob(2)?)? {
+                since.points.entry(key).or_default().extend(points);
+            }
+        }
+        Ok(since)
     }
 
     fn put_chunk(&mut self, run: i64, key: &str, n: i64, points: &[Point]) -> Result<(), Error> {
@@ -143,7 +177,8 @@ impl Tx<'_> {
             let point = Point { value, timestamp_ms: row.int(4)?, step: row.int(5)? };
             all.entry(row.int(0)?).or_default().insert(row.text(1)?, point);
         }
-        let loose = "select distinct run from point_batches where run in (select value from json_each(?1))";
+        let loose =
+            "select distinct run from point_batches where rows > 0 and run in (select value from json_each(?1))";
         for mut row in self.fetch(loose, &[list(runs)])? {
             let run = row.int(0)?;
             for (key, gathered) in self.loose_points(run, None)? {
@@ -176,13 +211,18 @@ impl Tx<'_> {
     fn loose_points(&mut self, run: i64, only: Option<&str>) -> Result<BTreeMap<String, Vec<Point>>, Error> {
         let mut all: BTreeMap<String, Vec<Point>> = BTreeMap::new();
         for mut row in self.fetch("select points from point_batches where run = ?1 order by n", &[run.into()])? {
-            let batch = points::decode_batch(&row.blob(0)?).map_err(|error| Error::Decode(error.to_string()))?;
-            for (key, points) in batch.into_iter().filter(|(key, _)| only.is_none_or(|only| only == key)) {
+            for (key, points) in
+                batch(&row.blob(0)?)?.into_iter().filter(|(key, _)| only.is_none_or(|only| only == key))
+            {
                 all.entry(key).or_default().extend(points);
             }
         }
         Ok(all)
     }
+}
+
+fn batch(bytes: &[u8]) -> Result<Vec<(String, Vec<Point>)>, Error> {
+    points::decode_batch(bytes).map_err(|error| Error::Decode(error.to_string()))
 }
 
 fn decoded(bytes: &[u8]) -> Result<Vec<Point>, Error> {

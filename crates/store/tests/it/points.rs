@@ -137,3 +137,31 @@ async fn a_purged_run_leaves_nothing_behind() {
     assert_eq!(history(&store, stays, "loss").await.len(), 2);
     assert!(store.read(|tx| tx.run("w", "gone")).await.unwrap().is_none());
 }
+
+#[tokio::test]
+async fn whoever_follows_a_run_gets_what_is_new_or_is_told_that_some_was_folded() {
+    let (_home, store) = fresh();
+    let run = run(&store, "r").await;
+    let since = |after: i64| {
+        let store = store.clone();
+        async move {
+            let since = store.read(move |tx| tx.points_since(run, after)).await.unwrap();
+            (since.last, since.gap, since.points.values().map(Vec::len).sum::<usize>())
+        }
+    };
+    assert_eq!(since(-1).await, (-1, false, 0));
+    log(&store, run, "a", vec![at(0, 1.0), at(1, 2.0)]).await;
+    assert_eq!(since(-1).await, (1, false, 2));
+    assert_eq!(since(0).await, (1, false, 1));
+    store.write(move |tx| tx.fold_points(run)).await.unwrap();
+    assert_eq!(since(1).await, (1, false, 0));
+    assert_eq!(since(0).await, (1, true, 0));
+    log(&store, run, "a", vec![at(2, 3.0)]).await;
+    assert_eq!(since(1).await, (2, false, 1));
+    assert_eq!(since(-1).await, (2, true, 1));
+    // Folding twice in a row, with nothing new in between, changes nothing.
+    for _ in 0..2 {
+        store.write(move |tx| tx.fold_points(run)).await.unwrap();
+    }
+    assert_eq!(history(&store, run, "a").await.len(), 3);
+}

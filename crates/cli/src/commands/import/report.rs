@@ -110,14 +110,18 @@ impl Report {
     }
 }
 
+/// A checksum of something at its source, and of its copy once that was read back.
+type Sums = (String, Option<String>);
+
 impl Counts {
     fn row(&self, what: What) -> Value {
-        let (mut source, mut copy) = (Context::new(&SHA256), Context::new(&SHA256));
-        for (thing, (original, read_back)) in &self.sums {
-            source.update(format!("{thing} {original}\n").as_bytes());
-            copy.update(format!("{thing} {}\n", read_back.as_deref().unwrap_or_default()).as_bytes());
-        }
-        let (source, copy) = (hex(source)[..16].to_owned(), hex(copy)[..16].to_owned());
+        let sum = |of: fn(&Sums) -> String| {
+            let mut all = Context::new(&SHA256);
+            self.sums.iter().for_each(|(thing, sums)| all.update(format!("{thing} {}\n", of(sums)).as_bytes()));
+            hex(all)[..16].to_owned()
+        };
+        let source = sum(|(source, _)| source.clone());
+        let copy = sum(|(_, copy)| copy.clone().unwrap_or_default());
         json!({
             "what": what.label(), "source": self.source, "new": self.moved, "before": self.before,
             "readBack": self.read_back, "sourceChecksum": source, "checksum": copy,

@@ -92,9 +92,10 @@ async fn take(session: &Session<'_>, name: &JobName, path: &str, to: &Path) -> D
 async fn open_output(session: &Session<'_>, job: &JobName, name: &str, place: &Value) -> Done<(Store, String)> {
     let uri = address(place);
     // An output without an address of its own lies under the job's name.
-    let default = DataUri::Datastore { datastore: String::new(), path: format!("azureml/{job}/{name}/") };
+    let default =
+        DataUri::Datastore { workspace: None, datastore: String::new(), path: format!("azureml/{job}/{name}/") };
     let place = if uri.is_empty() { default } else { data_uri(&filled_in(uri, job, name)) };
-    let DataUri::Datastore { datastore, path } = place else {
+    let DataUri::Datastore { datastore, path, .. } = place else {
         return Err(Failure::input(format!("output `{name}` cannot be downloaded from here"))
             .because(format!("it lies at `{uri}`")));
     };

@@ -133,17 +133,20 @@ pub(super) fn local(app: &App, workspace: &WorkspaceRow, nodes: &[NodeRow]) -> V
     })
 }
 
-pub(super) fn nodes(nodes: &[NodeRow], active: &[Job], now: Timestamp) -> Vec<Value> {
-    let running = active.iter().find(|job| matches!(job.state, JobState::Running { .. }));
+/// The nodes, as one workspace sees them: that they are busy, but not with what if it is another's.
+pub(super) fn nodes(nodes: &[NodeRow], active: &[Job], workspace: &str, now: Timestamp) -> Vec<Value> {
+    let mut at_work = active.iter().filter(|job| matches!(job.state, JobState::Running { .. })).peekable();
+    let running = at_work.peek().is_some();
+    let own = at_work.find(|job| job.workspace == workspace);
     let node = |row: &NodeRow| {
         let state = match (answers(row, now), running) {
             (false, _) => "unusable",
-            (true, Some(_)) => "running",
-            (true, None) => "idle",
+            (true, true) => "running",
+            (true, false) => "idle",
         };
         json!({
             "nodeId": row.facts.node, "privateIpAddress": "127.0.0.1", "publicIpAddress": null, "port": null,
-            "nodeState": state, "runId": running.map(|job| job.name.as_str()),
+            "nodeState": state, "runId": own.map(|job| job.name.as_str()),
             "capacity": row.facts.capacity, "gpuModels": row.facts.gpu_models, "version": row.facts.version,
             "seenAt": row.seen_at.iso(),
         })

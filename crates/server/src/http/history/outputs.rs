@@ -5,7 +5,7 @@
 
 use super::{long_uri, run::Spelling};
 use crate::{
-    app::App,
+    app::{App, is_here},
     http::{At, Body},
     problem::Problem,
 };
@@ -150,7 +150,12 @@ fn lead(
     id: &str,
     family: Family,
 ) -> Result<Option<(String, DataType)>, store::Error> {
-    let Some(AssetRef::Here { name, version }) = AssetRef::parse(family.kind(), id) else { return Ok(None) };
+    let (name, version) = match AssetRef::parse(family.kind(), id) {
+        Some(AssetRef::Here { workspace: named, name, version }) if is_here(workspace, named.as_deref()) => {
+            (name, version)
+        }
+        _ => return Ok(None),
+    };
     let asset = match version {
         VersionRef::Version(version) => {
             let kind = family.kind().to_owned();

@@ -10,7 +10,7 @@ use super::{
     registry::Model,
 };
 use crate::{
-    app::App,
+    app::{App, is_here},
     auth::Who,
     http::{blobs, datastores},
 };
@@ -41,12 +41,33 @@ pub(super) fn experiment_uri(by: &Asker, row: &ExperimentRow) -> String {
 
 /// Where a run's files are: through this server for plain clients, through run history for Azure's plugin.
 pub(super) fn run_uri(by: &Asker, run: &RunRow) -> String {
-    let (number, run_id) = (run.number, &run.run_id);
+    let run_id = &run.run_id;
     match run.location.as_str() {
-        "" if by.plugin => format!("{}/experiments/{number}/runs/{run_id}/artifacts", by.plugin_root),
-        "" => format!("mlflow-artifacts:/{number}/{run_id}/artifacts"),
+        "" => spelled(by, &format!("mlflow-artifacts:/{}/{run_id}/artifacts", run.number)),
         location => below(location, &format!("{run_id}/artifacts")),
     }
+}
+
+/// An address of ours as plain clients spell it; the plugin has a spelling of its own.
+pub(super) fn plain(by: &Asker, uri: &str) -> String {
+    let rest = uri.strip_prefix(by.plugin_root.as_ref()).and_then(|rest| rest.strip_prefix("/experiments/"));
+    let parts = rest.and_then(|rest| rest.split_once("/runs/")).and_then(|(number, rest)| {
+        let (id, path) = rest.split_once("/artifacts")?;
+        let kind = if id.starts_with("m-") { "models/" } else { "" };
+        Some(format!("mlflow-artifacts:/{number}/{kind}{id}/artifacts{path}"))
+    });
+    parts.unwrap_or_else(|| uri.to_owned())
+}
+
+/// The other way round: an address as the asker spells it.
+pub(super) fn spelled(by: &Asker, uri: &str) -> String {
+    let ours = uri.strip_prefix("mlflow-artifacts:/").filter(|_| by.plugin);
+    let parts = ours.and_then(|rest| rest.split_once('/')).and_then(|(number, rest)| {
+        let (id, path) = rest.split_once("/artifacts")?;
+        let id = id.strip_prefix("models/").unwrap_or(id);
+        Some(format!("{}/experiments/{number}/runs/{id}/artifacts{path}", by.plugin_root))
+    });
+    parts.unwrap_or_else(|| uri.to_owned())
 }
 
 /// Where a logged model's files are.
@@ -136,7 +157,9 @@ async fn spot(app: &App, by: &Asker, path: &str, write: bool) -> Result<Spot, Fa
             })
             .await?;
             match data_uri(&uri) {
-                DataUri::Datastore { datastore, path } if datastores::is_built_in(&datastore) => {
+                DataUri::Datastore { workspace: named, datastore, path }
+                    if datastores::is_built_in(&datastore) && is_here(&by.workspace, named.as_deref()) =>
+                {
                     let container = datastores::container_of(&by.workspace, &datastore);
                     Ok(Spot::parse(workspace, &container, &join(path.trim_end_matches('/'), &inside))?)
                 }

@@ -1,5 +1,9 @@
 //! A call: who asks, in which workspace, with which arguments. Arguments come in a body or in a query, and are read alike.
 
+mod values;
+
+pub(super) use values::{experiment_number, number, pair_of, whole, whole_number};
+
 use super::fault::{Fault, read};
 use crate::{
     app::{App, scope},
@@ -11,10 +15,7 @@ use axum::{
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::{Uri, header, request::Parts},
 };
-use domain::tracking::{
-    Bad,
-    limits::{self, Number, Search},
-};
+use domain::tracking::limits::{self, Search};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -252,62 +253,4 @@ impl Call {
     pub(super) fn most(&self, search: Search) -> Result<Option<usize>, Fault> {
         Ok(limits::max_results(search, self.int("max_results")?)?)
     }
-}
-
-/// One `{"key": …, "value": …}` of a list.
-pub(super) fn pair_of(list: &'static str, at: usize, pair: &Value) -> Result<(String, String), Fault> {
-    let text = |field: &str| match pair.get(field) {
-        None | Some(Value::Null) => Ok(String::new()),
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(other) => Err(Fault::mistyped(&format!("{list}[{at}].{field}"), other)),
-    };
-    if !pair.is_object() {
-        return Err(Fault::mistyped(&format!("{list}[{at}]"), pair));
-    }
-    Ok((text("key")?, text("value")?))
-}
-
-/// A whole number as clients may write it. Those past the largest are the largest.
-pub(super) fn whole(value: &Value) -> Option<i64> {
-    match value {
-        Value::Bool(flag) => Some((*flag).into()),
-        Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|float| float as i64)),
-        Value::String(text) => {
-            let text = text.trim();
-            text.parse().ok().or_else(|| text.parse::<f64>().ok().filter(|f| f.is_finite()).map(|float| float as i64))
-        }
-        _ => None,
-    }
-}
-
-/// A number of a metric as `limits` reads it: a fraction of a time or step loses its rest, a boolean is 0 or 1.
-pub(super) fn number(value: &Value) -> Option<Number> {
-    match value {
-        Value::Null => None,
-        Value::Bool(flag) => Some(Number::Integer((*flag).into())),
-        Value::Number(number) => Some(match number.as_i64() {
-            Some(whole) => Number::Integer(whole),
-            None => Number::Float(number.as_f64().unwrap_or(f64::NAN)),
-        }),
-        Value::String(text) => Some(Number::Text(text.clone())),
-        other => Some(Number::Other(other.clone())),
-    }
-}
-
-/// The same for a time or step, whose every number is a whole one.
-pub(super) fn whole_number(value: &Value) -> Option<Number> {
-    match (value, whole(value)) {
-        (Value::Null, _) => None,
-        (_, Some(whole)) => Some(Number::Integer(whole)),
-        (other, None) => Some(Number::Other(other.clone())),
-    }
-}
-
-/// An experiment's id: a number, and one that is not is refused.
-pub(super) fn experiment_number(id: &str) -> Result<i64, Fault> {
-    id.parse().map_err(|_| {
-        let bad =
-            Bad::value(format!("Invalid experiment id '{}': it must be a number", domain::tracking::text::shown(id)));
-        Fault::from(bad)
-    })
 }

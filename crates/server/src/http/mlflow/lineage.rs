@@ -25,6 +25,8 @@ pub(super) fn origin(
     run_id: Option<String>,
     model_id: Option<String>,
 ) -> Result<Origin, Fault> {
+    let source = artifacts::plain(by, source);
+    let source = source.as_str();
     refuse_local(source)?;
     refuse_climbing(source)?;
     if let Some(rest) = source.strip_prefix("models:/") {

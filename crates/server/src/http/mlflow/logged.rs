@@ -1,28 +1,25 @@
 //! Logged models: what newer clients make of every model a run logs, before anyone registers it.
 
+mod search;
+
+pub(super) use search::search;
+
 use super::{
     Answer, artifacts, brief,
     call::{Asker, Call, experiment_number},
     carried::Carried,
     done, experiments,
     fault::{Fault, read, write},
-    key_values,
-    search::{offset, token},
-    view,
+    key_values, view,
 };
 use crate::{app::App, auth::Who};
 use axum::{
     Json,
     extract::{Path, State},
 };
-use domain::tracking::{
-    Entity, ErrorCode, Field, Fields, Filter, Order, OrderKey, Subject,
-    limits::{self, Search},
-    order::{LoggedOrder, OnDataset},
-};
+use domain::tracking::{ErrorCode, limits};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::cmp::Ordering;
 use store::{LoggedModelRow, ModelPoint, Tx, secrets::hex};
 
 /// How far a model is, by the numbers clients send: begun, whole, given up.
@@ -74,7 +71,7 @@ pub(super) async fn create(State(app): State<App>, call: Call) -> Answer {
         }
         tx.insert_logged_model(experiment.seq, &row)?;
         let made = find(tx, &by, &row.model_id)?;
-        Ok(show_one(tx, made)?)
+        Ok(show_one(tx, &by, made)?)
     })
     .await?;
     Ok(Json(json!({"model": shown})))
@@ -87,7 +84,7 @@ pub(super) async fn show(State(app): State<App>, Path(at): Path<At>, call: Call)
             Some(row) if deleted_too || !row.deleted => row,
             _ => return Err(missing(&at.model)),
         };
-        Ok(show_one(tx, row)?)
+        Ok(show_one(tx, &by, row)?)
     })
     .await?;
     Ok(Json(json!({"model": shown})))
@@ -108,7 +105,7 @@ pub(super) async fn finalize(State(app): State<App>, Path(at): Path<At>, call: C
         let row = writable(tx, &by, &at.model)?;
         let row = LoggedModelRow { status, changed_at: now, ..row };
         tx.put_logged_model(&row)?;
-        Ok(show_one(tx, row)?)
+        Ok(show_one(tx, &by, row)?)
     })
     .await?;
     Ok(Json(json!({"model": shown})))
@@ -174,104 +171,6 @@ pub(super) async fn files(State(app): State<App>, Path(at): Path<At>, mut call: 
     Ok(Json(brief([("root_uri", json!(artifacts::model_uri(&row))), ("files", json!(files))])))
 }
 
-pub(super) async fn search(State(app): State<App>, call: Call) -> Answer {
-    let ids = call.texts("experiment_ids")?;
-    if call.args.get("experiment_ids").is_none_or(Value::is_null) {
-        return Err(Fault::required("experiment_ids"));
-    }
-    let numbers = ids.iter().map(|id| experiment_number(id)).collect::<Result<Vec<_>, _>>()?;
-    let filter = Filter::parse(Subject::LoggedModels, &call.word("filter")?)?;
-    let clauses = call.list("order_by")?;
-    let order = Order::logged_models(&clauses.iter().map(order_clause).collect::<Vec<_>>())?;
-    let datasets = call.list("datasets")?.iter().map(dataset).collect::<Result<Vec<_>, _>>()?;
-    let most = call.most(Search::LoggedModels)?.unwrap_or(usize::MAX);
-    let (from, by) = (offset(&call)?, call.by.clone());
-    let mut found = read(&app, move |tx| {
-        let rows = tx.logged_models(by.workspace(), &numbers)?;
-        Ok(with_points(tx, rows)?)
-    })
-    .await?;
-    found.retain(|(row, points)| filter.matches(&Seen { row, points, datasets: &datasets, latest: false }));
-    found.sort_by(|a, b| {
-        let by_key = |key: &OrderKey| {
-            let datasets = key.dataset.as_slice();
-            key.compare(
-                &Seen { row: &a.0, points: &a.1, datasets, latest: true },
-                &Seen { row: &b.0, points: &b.1, datasets, latest: true },
-            )
-        };
-        order.keys.iter().map(by_key).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-    });
-    let page: Vec<Value> = found.iter().skip(from).take(most).map(|(row, points)| shown(row, points)).collect();
-    let next = (from.saturating_add(most) < found.len()).then(|| token(from + most));
-    Ok(Json(brief([("models", json!(page)), ("next_page_token", json!(next))])))
-}
-
-fn order_clause(clause: &Value) -> LoggedOrder<'_> {
-    let text = |key: &str| clause.get(key).and_then(Value::as_str);
-    LoggedOrder {
-        field_name: text("field_name"),
-        ascending: clause.get("ascending").and_then(Value::as_bool),
-        dataset_name: text("dataset_name"),
-        dataset_digest: text("dataset_digest"),
-    }
-}
-
-fn dataset(clause: &Value) -> Result<OnDataset, Fault> {
-    let text = |key: &str| clause.get(key).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
-    let unnamed = || Fault::invalid("`dataset_name` in the `datasets` clause must be specified.");
-    Ok(OnDataset { name: text("dataset_name").ok_or_else(unnamed)?, digest: text("dataset_digest") })
-}
-
-/// A logged model as filters and orders see it: every point of a metric, or the latest, on some datasets or any.
-struct Seen<'a> {
-    row: &'a LoggedModelRow,
-    points: &'a [ModelPoint],
-    datasets: &'a [OnDataset],
-    latest: bool,
-}
-
-impl Seen<'_> {
-    fn counts(&self, point: &ModelPoint) -> bool {
-        let on = |dataset: &OnDataset| {
-            point.dataset_name.as_ref() == Some(&dataset.name)
-                && dataset.digest.as_ref().is_none_or(|digest| point.dataset_digest.as_ref() == Some(digest))
-        };
-        self.datasets.is_empty() || self.datasets.iter().any(on)
-    }
-}
-
-impl Fields for Seen<'_> {
-    fn any(&self, entity: Entity, key: &str, test: &mut dyn FnMut(Field<'_>) -> bool) -> bool {
-        let row = self.row;
-        let mut text = |value: Option<&str>| value.is_some_and(|value| test(Field::Text(value)));
-        match (entity, key) {
-            (Entity::Attribute, "name") => text(Some(&row.name)),
-            (Entity::Attribute, "model_id") => text(Some(&row.model_id)),
-            (Entity::Attribute, "experiment_id") => text(Some(&row.number.to_string())),
-            (Entity::Attribute, "model_type") => text(row.model_type.as_deref()),
-            (Entity::Attribute, "source_run_id") => text(row.source_run.as_deref()),
-            (Entity::Attribute, "status") => text(row.status.strip_prefix("LOGGED_MODEL_")),
-            (Entity::Attribute, "status_message") => text(row.status_message.as_deref()),
-            (Entity::Attribute, "artifact_location") => text(Some(&artifacts::model_uri(row))),
-            (Entity::Attribute, "lifecycle_stage") => text(Some("active")),
-            (Entity::Attribute, "creation_timestamp") => test(Field::Integer(row.created_at.0)),
-            (Entity::Attribute, "last_updated_timestamp") => test(Field::Integer(row.changed_at.0)),
-            (Entity::Tag, key) => text(row.tags.get(key).map(String::as_str)),
-            (Entity::Param, key) => text(row.params.get(key).map(String::as_str)),
-            (Entity::Metric, key) => {
-                let mut points = self.points.iter().filter(|point| point.key == key && self.counts(point));
-                let place = |point: &&ModelPoint| (point.point.timestamp_ms, point.point.step);
-                match self.latest {
-                    true => points.max_by_key(place).is_some_and(|point| test(Field::Float(point.point.value))),
-                    false => points.any(|point| test(Field::Float(point.point.value))),
-                }
-            }
-            _ => false,
-        }
-    }
-}
-
 fn find(tx: &mut Tx<'_>, by: &Asker, model_id: &str) -> Result<LoggedModelRow, Fault> {
     tx.logged_model(by.workspace(), model_id)?.filter(|row| !row.deleted).ok_or_else(|| missing(model_id))
 }
@@ -301,12 +200,12 @@ fn with_points(tx: &mut Tx<'_>, rows: Vec<LoggedModelRow>) -> Result<Vec<WithPoi
     Ok(rows.into_iter().map(&mut with).collect())
 }
 
-fn show_one(tx: &mut Tx<'_>, row: LoggedModelRow) -> Result<Value, store::Error> {
+fn show_one(tx: &mut Tx<'_>, by: &Asker, row: LoggedModelRow) -> Result<Value, store::Error> {
     let found = with_points(tx, vec![row])?;
-    Ok(found.first().map(|(row, points)| shown(row, points)).unwrap_or_default())
+    Ok(found.first().map(|(row, points)| shown(by, row, points)).unwrap_or_default())
 }
 
-fn shown(row: &LoggedModelRow, points: &[ModelPoint]) -> Value {
+fn shown(by: &Asker, row: &LoggedModelRow, points: &[ModelPoint]) -> Value {
     let metrics: Vec<Value> = points.iter().map(metric).collect();
     json!({
         "info": brief([
@@ -315,7 +214,7 @@ fn shown(row: &LoggedModelRow, points: &[ModelPoint]) -> Value {
             ("name", json!(row.name)),
             ("creation_timestamp_ms", json!(row.created_at.0)),
             ("last_updated_timestamp_ms", json!(row.changed_at.0)),
-            ("artifact_uri", json!(artifacts::model_uri(row))),
+            ("artifact_uri", json!(artifacts::spelled(by, &artifacts::model_uri(row)))),
             ("status", json!(row.status)),
             ("status_message", json!(row.status_message)),
             ("model_type", json!(row.model_type.as_deref().unwrap_or_default())),

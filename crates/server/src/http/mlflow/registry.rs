@@ -3,12 +3,16 @@
 //! What MLflow registers is what Azure's clients list, and the reverse: there is no second registry. A version is an asset;
 //! MLflow's own words about it stand in the asset's `properties`, aliases and the last number given out beside the name.
 
+mod seen;
+
+pub(super) use seen::{SeenModel, SeenVersion};
+
 use super::{brief, call::Asker, fault::Fault, key_values};
 use crate::app::scope;
 use api::arm;
 use domain::{
     Timestamp,
-    tracking::{Entity, Field, Fields, Stage, limits},
+    tracking::{Stage, limits},
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -284,40 +288,5 @@ impl Version {
             ("tags", key_values(&self.tags())),
             ("aliases", own.map(|(alias, _)| json!(alias)).collect()),
         ])
-    }
-}
-
-/// A registered model as filters and orders see it.
-pub(super) struct SeenModel<'a>(pub(super) &'a Model);
-
-impl Fields for SeenModel<'_> {
-    fn any(&self, entity: Entity, key: &str, test: &mut dyn FnMut(Field<'_>) -> bool) -> bool {
-        match (entity, key) {
-            (Entity::Attribute, "name") => test(Field::Text(self.0.name())),
-            (Entity::Attribute, "last_updated_timestamp") => test(Field::Integer(self.0.row.changed_at.0)),
-            (Entity::Tag, key) => self.0.tags().get(key).is_some_and(|value| test(Field::Text(value))),
-            _ => false,
-        }
-    }
-}
-
-/// A version as filters and orders see it.
-pub(super) struct SeenVersion<'a>(pub(super) &'a Version);
-
-impl Fields for SeenVersion<'_> {
-    fn any(&self, entity: Entity, key: &str, test: &mut dyn FnMut(Field<'_>) -> bool) -> bool {
-        let row = &self.0.row;
-        match (entity, key) {
-            (Entity::Attribute, "name") => test(Field::Text(&row.key.name)),
-            (Entity::Attribute, "version_number") => {
-                row.key.version.parse().is_ok_and(|number| test(Field::Integer(number)))
-            }
-            (Entity::Attribute, "run_id") => self.0.run_id().is_some_and(|id| test(Field::Text(&id))),
-            (Entity::Attribute, "source_path") => test(Field::Text(&self.0.source())),
-            (Entity::Attribute, "creation_timestamp") => test(Field::Integer(row.created_at.0)),
-            (Entity::Attribute, "last_updated_timestamp") => test(Field::Integer(row.changed_at.0)),
-            (Entity::Tag, key) => self.0.tags().get(key).is_some_and(|value| test(Field::Text(value))),
-            _ => false,
-        }
     }
 }

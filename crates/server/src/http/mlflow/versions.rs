@@ -1,7 +1,7 @@
 //! Versions of registered models: make, find, promote, tag, remove.
 
 use super::{
-    Answer, brief,
+    Answer, artifacts, brief,
     call::{Asker, Call},
     carried::Carried,
     done,
@@ -120,7 +120,9 @@ pub(super) async fn show(State(app): State<App>, call: Call) -> Answer {
 pub(super) async fn download_uri(State(app): State<App>, call: Call) -> Answer {
     let (name, version) = (call.need("name")?, call.word("version")?);
     let by = call.by;
+    let asker = by.clone();
     let uri = read(&app, move |tx| Ok(find(tx, &by, &name, &version)?.1.storage())).await?;
+    let uri = artifacts::spelled(&asker, &uri);
     Ok(Json(json!({"artifact_uri": uri})))
 }
 

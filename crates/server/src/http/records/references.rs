@@ -1,6 +1,9 @@
 //! Whether what a record refers to is there. A name that is not is told with those that are.
 
-use crate::http::{computes, registries};
+use crate::{
+    app::is_here,
+    http::{computes, registries},
+};
 use api::arm::{self, AssetRef, VersionRef};
 use domain::{curated, spec::Mistake};
 use store::{AssetKey, Tx};
@@ -28,7 +31,15 @@ impl References<'_, '_> {
             return Ok(());
         };
         let (owner, name, version) = match &parsed {
-            AssetRef::Here { name, version } => (self.workspace.to_owned(), name, version),
+            AssetRef::Here { workspace: named, name, version } => {
+                let here = self.tx.workspace(self.workspace)?;
+                if here.is_some_and(|row| !is_here(&row, named.as_deref())) {
+                    let message = format!("`{reference}` is not of workspace `{}`", self.workspace);
+                    self.mistake(at, message, "use what this workspace has, or what is shared in a registry");
+                    return Ok(());
+                }
+                (self.workspace.to_owned(), name, version)
+            }
             AssetRef::Registry { registry, name, version } => (registries::owner(registry), name, version),
         };
         let found = match version {

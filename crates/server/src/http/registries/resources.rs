@@ -178,6 +178,7 @@ pub(crate) async fn delete(
         Ok(done.done(tx, "", &row.key.name, now)?)
     })
     .await?;
+    app.tokens.principals.refresh(&app.store).await?;
     let files = app.files.clone();
     let removed = tokio::task::spawn_blocking(move || {
         files.set_aside(&owner.name, &owner.id)?;

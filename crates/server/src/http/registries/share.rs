@@ -4,7 +4,7 @@
 
 use super::{container_url, may_change, owner};
 use crate::{
-    app::App,
+    app::{App, is_here},
     auth::Caller,
     http::{
         At, Body, assets,
@@ -160,7 +160,7 @@ impl Copy<'_> {
     async fn moved(&self, body: &mut Value, place: &str) -> Result<(), Problem> {
         let Some(uri) = body.pointer(place).and_then(Value::as_str).map(str::to_owned) else { return Ok(()) };
         let (app, from, asked) = (self.app.clone(), self.from.clone(), uri.clone());
-        let found = self.app.store.read(move |tx| resolve::place(&app, &from, tx, &asked)).await?;
+        let found = self.app.store.read(move |tx| resolve::place_to_share(&app, &from, tx, &asked)).await?;
         let path = match found {
             Ok(Place::Folder { path }) => path,
             // What lies elsewhere is read from there by everyone.
@@ -184,10 +184,18 @@ impl Copy<'_> {
     /// Brings along an asset that another one is made of, and refers to the copy.
     async fn brought(&self, body: &mut Value, place: &str, kind: &str) -> Result<(), Problem> {
         let Some(reference) = body.pointer(place).and_then(Value::as_str) else { return Ok(()) };
-        let Some(AssetRef::Here { name, version: VersionRef::Version(version) }) = AssetRef::parse(kind, reference)
+        let Some(AssetRef::Here { workspace, name, version: VersionRef::Version(version) }) =
+            AssetRef::parse(kind, reference)
         else {
             return Ok(());
         };
+        if !is_here(self.from, workspace.as_deref()) {
+            let message = format!(
+                "`{reference}` is not of workspace `{}`, whose asset is to be shared; share that one first",
+                self.from.name
+            );
+            return Err(Problem::bad(message));
+        }
         let to = (name.clone(), version.clone());
         if !self.there(kind, &to).await? {
             match self.asset(kind, (&name, &version), &to).await {

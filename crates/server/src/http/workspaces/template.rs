@@ -17,6 +17,7 @@ use axum::{
     Extension, Json,
     extract::{Path, State},
 };
+use domain::Role;
 use serde_json::{Map, Value, json};
 use store::{RecordKey, RecordRow, WorkspaceRow};
 
@@ -44,11 +45,16 @@ pub(crate) async fn put(
     Ok(Shown::made(view, existed))
 }
 
-pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
+pub(crate) async fn show(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<Value>, Problem> {
     let wanted = id(&at);
     let name = at.name.clone();
     let rows = app.store.read(move |tx| tx.records_named(KIND, &name)).await?;
-    let views = rows.iter().filter_map(|row| serde_json::from_str::<Value>(&row.body).ok());
+    let seen = rows.iter().filter(|row| caller.may(&row.key.workspace, Role::Reader));
+    let views = seen.filter_map(|row| serde_json::from_str::<Value>(&row.body).ok());
     let mut here = views.filter(|view| view["id"].as_str().is_some_and(|id| id.eq_ignore_ascii_case(&wanted)));
     here.next().map(Json).ok_or_else(|| Problem::not_found("deployment", &at.name))
 }
