@@ -1,5 +1,6 @@
 //! MLflow's API: runs and what is logged to them, and that a job is its run.
 
+mod carried;
 mod jobs;
 mod models;
 mod runs;

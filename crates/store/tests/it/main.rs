@@ -4,6 +4,7 @@
 
 mod assets;
 mod commit;
+mod foreign;
 mod jobs;
 mod open;
 mod points;
