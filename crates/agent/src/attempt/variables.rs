@@ -30,6 +30,10 @@ pub(super) struct Paths<'a> {
 pub(super) fn of_rank(assignment: &Assignment, paths: &Paths<'_>, rank: u32) -> Vec<(String, Option<String>)> {
     let mut all: BTreeMap<String, String> = BTreeMap::new();
     all.extend(assignment.server_variables.clone());
+    if assignment.plan.variables.contains_key("MLFLOW_TRACKING_URI") {
+        // The user tracks elsewhere, where nobody knows this run or its token.
+        all.retain(|name, _| !name.starts_with("MLFLOW_"));
+    }
     all.insert("AZUREML_RUN_ID".into(), assignment.job.to_string());
     all.insert("AZUREML_COMPUTE_USE_COMMON_RUNTIME".into(), "true".into());
     all.insert("AZ_BATCHAI_JOB_WORK_DIR".into(), paths.work.display().to_string());

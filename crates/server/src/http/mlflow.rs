@@ -115,7 +115,7 @@ fn done() -> Json<Value> {
 }
 
 /// Which optional features there are: none that a client would have to know of.
-async fn server_info() -> Json<Value> {
+async fn server_info(_: call::Asker) -> Json<Value> {
     Json(json!({
         "store_type": "SqlStore", "workspaces_enabled": false, "trace_archival_enabled": false, "features_enabled": [],
         "multipart_uploads_enabled": false, "multipart_downloads_enabled": false,

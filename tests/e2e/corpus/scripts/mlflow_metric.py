@@ -1,6 +1,5 @@
 import mlflow
 
-mlflow.set_tracking_uri("file:./outputs/mlruns")
 with mlflow.start_run() as run:
     mlflow.log_metric("hello", 42)
 value = mlflow.get_run(run.info.run_id).data.metrics["hello"]

@@ -210,7 +210,7 @@ async fn give(app: &App, spot: Spot, path: &str, headers: &HeaderMap) -> Result<
 }
 
 /// Uploads in parts are for stores that clients reach themselves; through this server a file is one stream.
-pub(super) async fn parts() -> Fault {
+pub(super) async fn parts(_: Asker) -> Fault {
     Fault::new(ErrorCode::NotImplemented, "Multipart upload is not supported here: send the file whole")
 }
 
