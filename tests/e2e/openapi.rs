@@ -44,7 +44,8 @@ fn tried(home: &Home, how: &str, more: &[&str]) {
     let mut st = Command::new("timeout");
     st.arg("280").arg(python.with_file_name("st")).arg("--config-file").arg(config).arg("run");
     st.arg(format!("{url}/openapi.json")).arg("--tls-verify").arg(home.home().join("keys/authority.pem"));
-    // MLflow's calls are the same under each of their three prefixes, and say `not implemented` to uploads in parts.
+    // MLflow's calls are the same under each of their prefixes, so one is tried. Uploads in parts (`mpu`) answer 501, the
+    // status by which MLflow's clients know to send a file whole; `tests/mlflow` holds it against the reference.
     st.args([
         "-n",
         EXAMPLES,

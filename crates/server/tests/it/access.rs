@@ -107,6 +107,20 @@ async fn whoever_may_not_get_something_may_not_ask_for_its_head() {
 }
 
 #[tokio::test]
+async fn an_owner_of_one_workspace_learns_nothing_of_roles_elsewhere() {
+    let server = Server::start().await;
+    server.put(&WS.replace("default", "team"), json!({})).await;
+    let (owner, _) = someone(&server, "owner", Role::Owner, Some("default")).await;
+    let (_, made) = someone(&server, "ana", Role::Owner, Some("team")).await;
+    let id = made["clientId"].as_str().unwrap();
+    let give =
+        async |id: &str| ask(&owner, Method::PUT, &format!("{WS}/roles/{id}"), Some(json!({"role": "reader"}))).await;
+    assert_eq!(give(id).await.expect(200)["roles"], json!({"default": "reader"}));
+    let (_, message) = give("nobody").await.refused(404);
+    assert!(!message.contains(id), "{message}");
+}
+
+#[tokio::test]
 async fn roles_do_not_outlive_their_workspace() {
     let server = Server::start().await;
     let team = WS.replace("default", "team");
