@@ -23,6 +23,9 @@ pub struct ClusterFacts {
     pub training: bool,
     /// The extension was installed with inference on.
     pub inference: bool,
+    /// What no node can hold today may wait for one that can: nodes are added on demand, or the check was switched off.
+    #[serde(default)]
+    pub grows: bool,
     pub nodes: Vec<ClusterNode>,
     pub instance_types: Vec<ClusterInstanceType>,
 }
