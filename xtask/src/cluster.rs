@@ -206,7 +206,11 @@ fn status(sh: &Shell, place: &Place) -> Result<(), Failed> {
     for (part, word) in states(sh, place) {
         say(&format!("  {part:<20} {word}"));
     }
-    say(&format!("pods reach a server of this machine at {}; logs are in {}", place.host(), place.file("logs").display()));
+    say(&format!(
+        "pods reach a server of this machine at {}; logs are in {}",
+        place.host(),
+        place.file("logs").display()
+    ));
     say(&format!("for a shell: set -a; . {}; set +a", place.file("env").display()));
     Ok(())
 }
@@ -217,7 +221,8 @@ fn status_json(sh: &Shell, place: &Place) -> Result<(), Failed> {
     let mut fields = vec![format!("\"running\":{running}")];
     if running {
         fields.extend(facts(place).into_iter().map(|(name, value)| pair((name.to_owned(), value))));
-        let parts: Vec<String> = states(sh, place).into_iter().map(|(name, word)| pair((name, word.to_owned()))).collect();
+        let parts: Vec<String> =
+            states(sh, place).into_iter().map(|(name, word)| pair((name, word.to_owned()))).collect();
         fields.push(format!("\"parts\":{{{}}}", parts.join(",")));
     }
     say(&format!("{{{}}}", fields.join(",")));

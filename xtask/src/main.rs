@@ -34,7 +34,7 @@ usage: cargo xtask <command>
   deps            licences, bans and advisories (cargo-deny), unused dependencies (cargo-machete)
   cluster up      a real Kubernetes for tests: [--name X] [--fake-nodes N] [--autoscale MAX] [--no-volcano] [--no-node]
                   [--binary FILE]; also `down`, `status [--json]`, `stop PART`, `start PART`, each with [--name X]
-  image FILE      our container image as an archive, with a binary that runs on glibc 2.28 and later; [--release]
+  image FILE      our container image as an archive, with a binary that runs on glibc 2.28 and later; `image --release FILE` to give away
   bench [name]    run bench/run.py against the release binary
   soak            the long runs: thousands of kills, long benches
   setup           install what the tests need
@@ -76,6 +76,8 @@ fn dispatch(words: &[&str]) -> Result<(), Failed> {
         ["gen", "--check"] => generate::check(&sh),
         ["tidy"] => tidy::run(&sh),
         ["deps"] => deps::run(&sh),
+        ["image", file] => image::run(&sh, file.as_ref(), false),
+        ["image", "--release", file] => image::run(&sh, file.as_ref(), true),
         ["cluster", rest @ ..] => cluster::run(&sh, rest),
         ["bench", names @ ..] => steps::bench(&sh, names),
         ["soak"] => steps::soak(&sh),

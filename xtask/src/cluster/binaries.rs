@@ -52,7 +52,8 @@ fn no_binaries(why: &str) -> Failed {
 
 fn install(sh: &Shell) -> Result<(), Failed> {
     let there = |program: &str| sh.succeeds("sh", &["-c", &format!("command -v {program}")]);
-    let missing: Vec<&str> = PACKAGES.iter().filter(|(program, _)| !there(program)).map(|(_, package)| *package).collect();
+    let missing: Vec<&str> =
+        PACKAGES.iter().filter(|(program, _)| !there(program)).map(|(_, package)| *package).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -56,7 +56,9 @@ fn control_plane(place: &Place, bin: &str) -> Vec<Part> {
     vec![
         part(
             "etcd",
-            format!("{bin}/server --data-dir {folder}/etcd --unsafe-no-fsync --quota-backend-bytes 4294967296 --log-level warn"),
+            format!(
+                "{bin}/server --data-dir {folder}/etcd --unsafe-no-fsync --quota-backend-bytes 4294967296 --log-level warn"
+            ),
             Ready::AtOnce,
         ),
         part(
@@ -100,12 +102,8 @@ fn volcano(place: &Place, bin: &str) -> Vec<Part> {
     let flags = format!("--kubeconfig={config} --leader-elect=false --kube-api-qps=500 --kube-api-burst=1000");
     let crds = format!("{kubectl} --kubeconfig={config} apply --server-side -f {bin}/crds > /dev/null");
     vec![
-        Part {
-            name: "volcano-controller",
-            command: format!("{bin}/controller-manager {flags}"),
-            ready: Ready::AtOnce,
-        }
-        .after(&crds),
+        Part { name: "volcano-controller", command: format!("{bin}/controller-manager {flags}"), ready: Ready::AtOnce }
+            .after(&crds),
         Part {
             name: "volcano-scheduler",
             command: format!("{bin}/scheduler {flags} --scheduler-conf={rules} --schedule-period=200ms"),

@@ -233,7 +233,8 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_name_the_folder_is_nobodys_holder() {
-        let place = Place { name: "x".to_owned(), folder: std::env::temp_dir().join(format!("pg-{}", std::process::id())) };
+        let place =
+            Place { name: "x".to_owned(), folder: std::env::temp_dir().join(format!("pg-{}", std::process::id())) };
         fs::create_dir_all(&place.folder).unwrap();
         fs::write(place.file("pid"), std::process::id().to_string()).unwrap();
         assert_eq!(place.holder(), None);
