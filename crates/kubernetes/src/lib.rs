@@ -5,6 +5,7 @@
 //! a Kubernetes type; every act may be repeated.
 
 pub mod instance_type;
+pub mod manifests;
 pub mod names;
 pub mod quantity;
 pub mod reservation;

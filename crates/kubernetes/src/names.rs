@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// On everything of the extension; its value is [`PRODUCT`]. Who manages it is for Helm and others to say.
+pub const PART_OF: &str = "app.kubernetes.io/part-of";
 pub const COMPONENT: &str = "app.kubernetes.io/component";
-/// Who made it: value of [`MANAGED_BY`], and the field manager of what is applied.
-pub const MANAGER: &str = "peregrine";
+/// Our own name; also the field manager of what is applied.
+pub const PRODUCT: &str = "peregrine";
 /// On everything that belongs to an attempt.
 pub const ATTEMPT: &str = "peregrine.dev/attempt";
 /// Deployment, service account, lease and roles of the operator.

@@ -31,7 +31,7 @@ pub fn pod(node: &Node, settings: &Settings, namespace: &str, image: &str) -> Op
     // A node's own name may be too long for a pod's, and for a label.
     let suffix: String = uid.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
     let labels = json!({
-        names::MANAGED_BY: names::MANAGER, names::COMPONENT: "reservation", LABEL: suffix,
+        names::PART_OF: names::PRODUCT, names::COMPONENT: "reservation", LABEL: suffix,
     });
     let pod = json!({
         "metadata": {
