@@ -56,7 +56,7 @@ impl Reporter {
                 self.bell.notified().await;
                 continue;
             }
-            let batch = ReportBatch { facts: facts.clone(), reports, samples };
+            let batch = ReportBatch { facts: facts.clone(), reports, samples, part: None };
             let answer = loop {
                 if let Some(client) = server.client() {
                     match client.post::<ReportAnswer>("/agent/v1/report", &batch).await {

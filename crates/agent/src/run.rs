@@ -81,7 +81,7 @@ async fn ask_for_work(server: &Server, facts: NodeFacts, messages: &mpsc::Unboun
     loop {
         let Holds { all: holds, stopping } = held(messages).await;
         let idle = holds.is_empty();
-        let poll = Poll { facts: facts.clone(), holds, stopping };
+        let poll = Poll { facts: facts.clone(), holds, stopping, joining: None };
         let answer = match server.client() {
             Some(client) => client.post::<PollAnswer>("/agent/v1/poll", &poll).await.ok(),
             None => None,

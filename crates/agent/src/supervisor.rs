@@ -12,6 +12,7 @@ use std::{
     cmp::Reverse,
     collections::{BTreeMap, HashMap},
     fs,
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -59,6 +60,8 @@ pub(crate) struct Supervisor {
     free_gpus: Vec<u32>,
     waiting: BTreeMap<Turn, Waiting>,
     active: HashMap<AttemptId, Active>,
+    /// Folders of forgotten attempts, to be given back as soon as nothing is copied into them any more.
+    leaving: Vec<PathBuf>,
     done: mpsc::UnboundedSender<Message>,
 }
 
@@ -71,6 +74,7 @@ impl Supervisor {
             free_gpus: (0..facts.capacity.gpus).collect(),
             waiting: BTreeMap::new(),
             active: HashMap::new(),
+            leaving: Vec::new(),
             done,
         }
     }
@@ -117,7 +121,10 @@ impl Supervisor {
                     Some(message) => self.take(message),
                     None => return,
                 },
-                _ = tick.tick() => self.explain_waits(),
+                _ = tick.tick() => {
+                    self.explain_waits();
+                    self.give_back_folders();
+                }
             }
         }
     }
@@ -226,12 +233,22 @@ impl Supervisor {
             if let Err(error) = self.cx.journal.forget(attempt) {
                 tracing::error!(error = &error as &dyn std::error::Error, "cannot write to the journal");
             }
-            let (folders, folder) = (self.cx.folders.clone(), self.cx.folder(attempt));
-            // One that never began has none.
-            if folder.exists() {
-                folders.give_back(&folder);
-            }
+            self.leaving.push(self.cx.folder(attempt));
+            self.give_back_folders();
         }
+    }
+
+    /// A copy that was cancelled may have a file to go, and would make its folder again behind our back.
+    fn give_back_folders(&mut self) {
+        let cx = &self.cx;
+        self.leaving.retain(|folder| {
+            let busy = cx.data.writes_below(folder);
+            // One that never began has none.
+            if !busy && folder.exists() {
+                cx.folders.give_back(folder);
+            }
+            busy
+        });
     }
 
     /// Says of each attempt that waits here what it waits for.
@@ -262,3 +279,6 @@ impl Supervisor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

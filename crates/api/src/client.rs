@@ -53,9 +53,18 @@ pub struct Client {
 
 impl Client {
     pub fn new(connection: Connection) -> Result<Client, ClientError> {
+        Client::with(connection, reqwest::Client::builder().no_proxy())
+    }
+
+    /// Goes through the proxy that the environment names (`HTTPS_PROXY`, `NO_PROXY`), if any.
+    pub fn through_proxy(connection: Connection) -> Result<Client, ClientError> {
+        Client::with(connection, reqwest::Client::builder())
+    }
+
+    fn with(connection: Connection, builder: reqwest::ClientBuilder) -> Result<Client, ClientError> {
         let unreachable = |source| ClientError::Unreachable { url: connection.url.clone(), source };
-        let mut builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(5)).no_proxy();
-        builder = match &connection.authority {
+        let builder = builder.connect_timeout(Duration::from_secs(5));
+        let builder = match &connection.authority {
             Some(pem) => builder.tls_backend_preconfigured(trusting(pem)?),
             None => {
                 // The system's own authorities; fails only when a provider is there already, which is as good.
