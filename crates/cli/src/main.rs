@@ -13,6 +13,7 @@ mod gen_docs;
 mod local;
 mod output;
 mod outside;
+mod pod;
 mod post;
 mod roles;
 mod spec_file;

@@ -90,6 +90,10 @@ pub(crate) enum AgentVerb {
     Run,
     /// Keep the node's agent running
     Keep,
+    /// Run one attempt, or one part of it, as the first process of a pod
+    Pod,
+    /// Run the agent of a pod
+    Part,
 }
 
 #[derive(Debug, Subcommand)]
