@@ -5,9 +5,11 @@
 //! exit code: 0 done, 1 a check failed, 2 the command line was not understood.
 
 mod ci;
+mod cluster;
 mod deps;
 mod examples;
 mod generate;
+mod image;
 mod setup;
 mod shell;
 mod steps;
@@ -30,6 +32,9 @@ usage: cargo xtask <command>
   gen [--check]   write docs/reference from the binary; with --check, only say what would change
   tidy            crate edges, module docs, names, links in documents, sizes
   deps            licences, bans and advisories (cargo-deny), unused dependencies (cargo-machete)
+  cluster up      a real Kubernetes for tests: [--name X] [--fake-nodes N] [--autoscale MAX] [--no-volcano] [--no-node]
+                  [--binary FILE]; also `down`, `status [--json]`, `stop PART`, `start PART`, each with [--name X]
+  image FILE      our container image as an archive, with a binary that runs on glibc 2.28 and later; `image --release FILE` to give away
   bench [name]    run bench/run.py against the release binary
   soak            the long runs: thousands of kills, long benches
   setup           install what the tests need
@@ -71,6 +76,9 @@ fn dispatch(words: &[&str]) -> Result<(), Failed> {
         ["gen", "--check"] => generate::check(&sh),
         ["tidy"] => tidy::run(&sh),
         ["deps"] => deps::run(&sh),
+        ["image", file] => image::run(&sh, file.as_ref(), false),
+        ["image", "--release", file] => image::run(&sh, file.as_ref(), true),
+        ["cluster", rest @ ..] => cluster::run(&sh, rest),
         ["bench", names @ ..] => steps::bench(&sh, names),
         ["soak"] => steps::soak(&sh),
         ["setup"] => setup::run(&sh),
