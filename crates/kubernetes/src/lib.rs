@@ -3,3 +3,5 @@
 //! The operator runs inside the cluster and dials out to the server; the server never reaches into a cluster. What the
 //! operator must remember is in the cluster itself, as labels on what it made. Invariants: nothing outside this crate knows
 //! a Kubernetes type; every act may be repeated.
+
+pub mod operator;
