@@ -7,6 +7,7 @@
 pub mod instance_type;
 pub mod manifests;
 pub mod names;
+pub mod operator;
 pub mod quantity;
 pub mod reservation;
 pub mod settings;
