@@ -7,6 +7,7 @@ mod clusters;
 mod events;
 mod experiments;
 mod gangs;
+mod job_labels;
 mod job_pages;
 mod jobs;
 mod logged_models;

@@ -52,7 +52,8 @@ pub(crate) async fn log(
         Appended::Length(length) => (length, Json(json!({"length": length})).into_response()),
         Appended::Gap(length) => {
             let message = format!("the log has {length} bytes, so none can follow at {offset}; send on from {length}");
-            (length, Problem::conflict(message).into_response())
+            let error = json!({"code": "Conflict", "message": message, "details": []});
+            (length, (StatusCode::CONFLICT, Json(json!({"error": error, "length": length}))).into_response())
         }
     };
     answer.headers_mut().insert(NEXT, HeaderValue::from(length));
