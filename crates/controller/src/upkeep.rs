@@ -1,6 +1,7 @@
 //! The upkeep loop: a copy of the database each day, the last few kept; uploads that nobody finished removed.
 
 use crate::{Context, until};
+use domain::Timestamp;
 use std::{fs, path::Path, time::Duration};
 use store::{Error, Store, files::Swept};
 use tokio::sync::watch;
@@ -32,7 +33,7 @@ pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
 }
 
 /// Removes drafts and blocks nobody came back to and snapshots nothing refers to, and takes the sums of stores anew.
-pub async fn sweep(store: &Store, now: domain::Timestamp) -> Result<Swept, Error> {
+pub async fn sweep(store: &Store, now: Timestamp) -> Result<Swept, Error> {
     let files = store.files().clone();
     let first = move || {
         files.recount_all();
