@@ -14,6 +14,7 @@ mod import;
 mod jobs;
 mod kill;
 mod openapi;
+mod pod;
 mod records;
 mod sdk;
 mod tracking;
