@@ -182,7 +182,8 @@ impl<S: Io> Conn<S> {
             Ok(plan) => plan,
             Err(answer) => {
                 self.worker.buffers.put(out);
-                let skipped = skip(bytes, framing);
+                // Who sends what makes no sense is not listened to any longer.
+                let skipped = answer.status != 400 && skip(bytes, framing);
                 ticket.keep &= skipped;
                 let keep = ticket.keep;
                 return match self.refuse(ticket, &answer).await {

@@ -118,7 +118,10 @@ async fn head<R: AsyncRead + Unpin>(
                 return Err(Failed::Answer(unreadable(deployment, "its head is too long"), Some(Wrong::Broken)));
             }
             Scan::BareLine => {
-                return Err(Failed::Answer(unreadable(deployment, "a line does not end in CR LF"), Some(Wrong::Broken)));
+                return Err(Failed::Answer(
+                    unreadable(deployment, "a line does not end in CR LF"),
+                    Some(Wrong::Broken),
+                ));
             }
         }
         bytes.reserve(4096);
