@@ -10,6 +10,7 @@ pub mod install;
 pub mod instance_type;
 pub mod manifests;
 pub mod names;
+pub mod operator;
 pub mod quantity;
 pub mod reservation;
 pub mod settings;
