@@ -1,8 +1,8 @@
 //! A real Postgres for tests: one server a test run, one database a test.
 //!
 //! The server is the one that `PEREGRINE_TEST_POSTGRES` names, else one of our own in a folder of its own, started with
-//! what the system has installed (and installed first, where that is possible). Its locale sorts as people do, so that
-//! a text compared by it and not by us would be noticed. Invariant: it ends with the process that started it.
+//! what the system has installed. Its locale sorts as people do, so that a text compared by it and not by us would be
+//! noticed. Invariant: it ends with the process that started it.
 
 use std::{
     fs, io,
@@ -17,6 +17,9 @@ use std::{
 
 /// Names a server on which databases may be made: the folder of its socket.
 pub(crate) const VARIABLE: &str = "PEREGRINE_TEST_POSTGRES";
+
+/// Says which engine the fixtures of other suites use.
+pub(crate) const ENGINE: &str = "PEREGRINE_TEST_ENGINE";
 
 /// A server that runs until it is dropped.
 pub(crate) struct Server {
@@ -42,7 +45,13 @@ pub(crate) fn database() -> Result<Database, String> {
     Ok(Database { name, sockets })
 }
 
-/// The same; says aloud that there is none.
+/// The database of a fixture, where `PEREGRINE_TEST_ENGINE=postgres` asks for one; there it must be had.
+pub(crate) fn wanted() -> Option<Database> {
+    let asked = std::env::var(ENGINE).is_ok_and(|engine| engine == "postgres");
+    asked.then(|| database().unwrap_or_else(|reason| panic!("Postgres was asked for and cannot be had: {reason}")))
+}
+
+/// A database; says aloud where none can be had.
 pub(crate) fn database_or_skip() -> Option<Database> {
     match database() {
         Ok(database) => Some(database),
@@ -155,22 +164,9 @@ impl Drop for Server {
 
 /// The folder of the newest Postgres there is.
 fn programs() -> Result<PathBuf, String> {
-    static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let look = || {
-        let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path());
-        let with_server = versions.map(|version| version.join("bin")).filter(|bin| bin.join("initdb").is_file());
-        with_server.max()
-    };
-    FOUND
-        .get_or_init(|| {
-            if look().is_none() {
-                let mut install = Command::new("apt-get");
-                install.args(["install", "--yes", "--no-install-recommends", "postgresql"]);
-                run(install.env("DEBIAN_FRONTEND", "noninteractive")).map_err(|why| format!("not installed: {why}"))?;
-            }
-            look().ok_or_else(|| "not installed".to_owned())
-        })
-        .clone()
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path());
+    let with_server = versions.map(|version| version.join("bin")).filter(|bin| bin.join("initdb").is_file());
+    with_server.max().ok_or_else(|| "not installed; `cargo xtask setup` installs it".to_owned())
 }
 
 /// A program run by a user who may run Postgres, which root may not.

@@ -62,7 +62,7 @@ impl Pod {
     pub(crate) fn connect(&self) -> Option<Client> {
         let connection =
             Connection { url: self.server.clone(), token: self.token()?, authority: self.authority.clone() };
-        Client::through_proxy(connection).ok()
+        Client::new(connection).ok()
     }
 
     /// What the user's process is told about the pod it is in.

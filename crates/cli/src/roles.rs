@@ -40,8 +40,10 @@ pub(crate) fn server_foreground(config: &Config, detached: bool) -> Done<ExitCod
     // The address must not outlive the lock it stands for.
     let _ = fs::remove_file(agent::server::address_file(home));
     runtime.shutdown_timeout(Duration::from_secs(2));
-    // Only tidiness: the next start would do it too.
-    let _ = store::fold_log(home);
+    if config.postgres.is_none() {
+        // Only tidiness: the next start would do it too.
+        let _ = store::fold_log(home);
+    }
     drop(lock);
     served.map(|()| ExitCode::SUCCESS)
 }
@@ -49,7 +51,7 @@ pub(crate) fn server_foreground(config: &Config, detached: bool) -> Done<ExitCod
 async fn serve(config: &Config) -> Done {
     let home = config.home.clone();
     let keys = home.join("keys");
-    let store = Store::open(&home).map_err(|error| store_failure(&error))?;
+    let store = Store::open_at(&home, &config.database()?).map_err(|error| store_failure(&error))?;
     let certificates = match (&config.tls_cert, &config.tls_key) {
         (Some(certificate), Some(key)) => Certificates::Given { certificate: certificate.clone(), key: key.clone() },
         _ => Certificates::Own { keys: keys.clone() },
@@ -185,13 +187,17 @@ fn node_name() -> String {
 fn store_failure(error: &store::Error) -> Failure {
     use store::Error as E;
     let exit = match error {
-        E::Corrupt { .. } | E::Newer { .. } | E::Full { .. } => Exit::Input,
+        E::Corrupt { .. } | E::Newer { .. } | E::Full { .. } | E::Open { .. } | E::Taken { .. } => Exit::Input,
+        E::Unreachable { .. } => Exit::Unreachable,
         _ => Exit::Ours,
     };
-    let failure = Failure::new(exit, "cannot start the server").because(error.to_string());
-    match std::error::Error::source(error) {
-        Some(cause) => failure.because(cause.to_string()),
-        None => failure,
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    let failure = Failure::new(exit, "cannot start the server");
+    let failure = causes.fold(failure, |failure, cause| failure.because(cause.to_string()));
+    match error {
+        E::Unreachable { .. } => failure.hint("start that Postgres, or correct `store.url`"),
+        E::Taken { .. } => failure.hint("stop the other server, or give this one a database of its own"),
+        _ => failure,
     }
 }
 

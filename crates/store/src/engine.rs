@@ -150,6 +150,10 @@ impl Engine {
         receive.await.map_err(|_| Error::Closed)?
     }
 
+    pub(crate) fn is_file(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// Copies the database; `Elsewhere` where that is not ours to do.
     pub(crate) async fn back_up(&self, to: PathBuf) -> Result<(), Error> {
         let file = self.file.clone().ok_or(Error::Elsewhere)?;

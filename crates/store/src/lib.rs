@@ -123,7 +123,8 @@ impl Store {
         Ok(Store { engine, bells, home: home.into(), secrets, files: files::Files::under(home) })
     }
 
-    /// Runs `work` in a transaction and waits until it is durable. An error undoes everything `work` did. A change made
+    /// Runs `work` in a transaction and waits until it is durable. An error undoes everything `work` did; a statement
+    /// that failed is to end the work, because Postgres takes no other after it. A change made
     /// while someone [acts](acting) is recorded in the audit in the same transaction.
     pub async fn write<T, F>(&self, work: F) -> Result<T, Error>
     where
@@ -179,6 +180,11 @@ impl Store {
 
     pub fn keyring(&self) -> &secrets::Keyring {
         &self.secrets
+    }
+
+    /// Whether the database is a file in the home, and so ours to copy.
+    pub fn is_file(&self) -> bool {
+        self.engine.is_file()
     }
 
     /// Copies the database, consistent as of now, into `to`, which must not exist. `Elsewhere` for one in Postgres.
