@@ -67,6 +67,7 @@ async fn serve(config: &Config) -> Done {
         resource_group: config.resource_group.clone(),
         workspace: config.workspace.clone(),
         public_url: config.public_url.clone(),
+        authority: authority_of(config, &certificates)?,
         bundle: Some(bundle),
         instance_types: config.instance_types.clone(),
         isolation_required: config.isolation_required,
@@ -91,6 +92,16 @@ async fn serve(config: &Config) -> Done {
     served.context("the server stopped")?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The authority that others are to trust: our own, or the one the operator says has signed the given certificate.
+fn authority_of(config: &Config, certificates: &Certificates) -> Done<String> {
+    let file = match certificates {
+        Certificates::Own { .. } => Some(agent::server::authority_file(&config.home)),
+        Certificates::Given { .. } => config.authority_file.clone(),
+    };
+    let Some(file) = file else { return Ok(String::new()) };
+    Ok(fs::read_to_string(&file).with_context(|| format!("cannot read the authority `{}`", file.display()))?)
 }
 
 /// Turns `stop` true on the first polite signal.

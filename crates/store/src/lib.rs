@@ -13,10 +13,10 @@ pub mod tables;
 
 pub use engine::{BadAddress, Database, Engine, PostgresAddress, Row, SCHEMA_VERSION, Value, fold_log};
 pub use tables::{
-    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, EventRow, ExperimentRow, InUse,
-    JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun, NodeRow, OperationRow,
-    PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel, RunQuery, RunRow, Since, Texts,
-    VersionFilter, WorkspaceRow, acting,
+    Act, AssetKey, AssetRow, AuditRow, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, EventRow,
+    ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun,
+    NodeRow, OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel, RunQuery,
+    RunRow, Since, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow, acting,
 };
 
 use std::{
@@ -85,10 +85,12 @@ pub enum Bell {
     Jobs,
     /// Points of any run.
     Points,
+    /// Something for a cluster: a placement, a stop, an end, a check.
+    Clusters,
 }
 
 /// How many bells there are.
-pub(crate) const BELLS: usize = 4;
+pub(crate) const BELLS: usize = 5;
 
 /// A handle to the store; cheap to clone.
 #[derive(Clone)]

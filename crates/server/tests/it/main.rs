@@ -184,6 +184,7 @@ fn settings() -> Settings {
         resource_group: "g".into(),
         workspace: "default".into(),
         public_url: None,
+        authority: String::new(),
         bundle: None,
         instance_types: Vec::new(),
         isolation_required: false,

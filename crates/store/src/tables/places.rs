@@ -75,7 +75,17 @@ impl Tx<'_> {
             self.exec(&sql, &[name.into()])?;
         }
         self.purge_tracking(name)?;
-        for table in ["jobs", "assets", "datastores", "computes", "records", "operations", "roles", "blob_metadata"] {
+        for table in [
+            "jobs",
+            "assets",
+            "datastores",
+            "computes",
+            "cluster_targets",
+            "records",
+            "operations",
+            "roles",
+            "blob_metadata",
+        ] {
             self.exec(&format!("delete from {table} where workspace = ?1"), &[name.into()])?;
         }
         self.exec("delete from workspaces where name = ?1", &[name.into()])?;
@@ -194,6 +204,10 @@ impl Tx<'_> {
     }
 
     pub fn delete_compute(&mut self, workspace: &str, name: &str) -> Result<bool, Error> {
+        self.exec(
+            "delete from cluster_targets where workspace = ?1 and compute = ?2",
+            &[workspace.into(), name.into()],
+        )?;
         Ok(self.exec("delete from computes where workspace = ?1 and name = ?2", &[workspace.into(), name.into()])? > 0)
     }
 

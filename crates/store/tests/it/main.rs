@@ -103,6 +103,7 @@ fn new_job(name: &str) -> NewJob {
         kind: "Command",
         experiment: "e".into(),
         target: "local".into(),
+        cluster: store::HERE.into(),
         priority: 2,
         max_retries: 1,
         registers: false,
