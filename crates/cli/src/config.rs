@@ -45,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) public_url: Option<String>,
     /// Requests a second that one caller may make; 0 for no limit.
     pub(crate) rate_limit: u32,
+    /// Webhooks may call plain http, this machine and private networks.
+    pub(crate) private_webhooks: bool,
     /// A server elsewhere; this machine's own when absent.
     pub(crate) url: Option<String>,
     pub(crate) token_file: Option<PathBuf>,

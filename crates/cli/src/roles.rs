@@ -72,6 +72,7 @@ async fn serve(config: &Config) -> Done {
         storage_quota: config.storage_quota,
         idle: IDLE,
         rate_limit: config.rate_limit,
+        private_webhooks: config.private_webhooks,
         clock: server::clock::now,
     };
     let program = std::env::current_exe().context("cannot find this program's own file")?;

@@ -13,10 +13,10 @@ pub mod tables;
 
 pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
 pub use tables::{
-    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, EventRow, ExperimentRow, InUse,
-    JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun, NodeRow, OperationRow,
-    PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel, RunQuery, RunRow, Since, Texts,
-    VersionFilter, WorkspaceRow, acting,
+    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, DeliveryRow, EventRow,
+    ExperimentRow, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun, NodeRow,
+    OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel, RunQuery, RunRow,
+    Since, Texts, VersionFilter, WorkspaceRow, acting,
 };
 
 use std::{
@@ -80,10 +80,12 @@ pub enum Bell {
     Jobs,
     /// Points of any run.
     Points,
+    /// What is to be told to webhooks.
+    Deliveries,
 }
 
 /// How many bells there are.
-pub(crate) const BELLS: usize = 4;
+pub(crate) const BELLS: usize = 5;
 
 /// A handle to the store; cheap to clone.
 #[derive(Clone)]
@@ -183,6 +185,11 @@ pub fn fold_log(home: &Path) -> Result<(), Error> {
 }
 
 impl Tx<'_> {
+    /// Random bytes from the operating system.
+    pub fn random<const N: usize>(&self) -> [u8; N] {
+        self.keyring.random()
+    }
+
     /// Rings this bell once the transaction is durable.
     pub fn ring(&mut self, bell: Bell) {
         self.rung[bell as usize] = true;

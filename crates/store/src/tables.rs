@@ -3,6 +3,7 @@
 mod assets;
 mod audit;
 mod blobs;
+mod deliveries;
 mod events;
 mod experiments;
 mod job_pages;
@@ -20,6 +21,7 @@ mod runs;
 pub use assets::{AssetKey, AssetRow, VersionFilter};
 pub(crate) use audit::act_under_way;
 pub use audit::{Act, AuditRow, acting};
+pub use deliveries::DeliveryRow;
 pub use events::EventRow;
 pub use experiments::{DEFAULT_EXPERIMENT, ExperimentRow};
 pub use job_pages::{JobFilter, JobPage};

@@ -157,6 +157,7 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
     let url = found.parse("server.url", bad, "write it like `https://ml.example.org:7423`", server_url);
     let public_url = found.parse("server.public_url", bad, "write it like `https://ml.example.org`", server_url);
     let rate_limit = found.parse("server.rate_limit", bad, "a whole number", str::parse);
+    let private_webhooks = found.parse("server.private_webhooks", bad, "write `true` or `false`", str::parse);
     let workspace =
         found.parse("defaults.workspace", bad, "name a workspace", |t| WorkspaceName::parse(t).map(String::from));
     let resource_group = found.parse("defaults.resource_group", bad, "letters, digits, `-`, `_` and `.`", id_part);
@@ -193,6 +194,7 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
         tls_key,
         public_url,
         rate_limit: rate_limit?,
+        private_webhooks: private_webhooks?,
         url,
         token_file: found.path("server.token_file"),
         authority_file: found.path("server.authority_file"),

@@ -43,6 +43,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "1000",
         "requests a second that one user or program may make; 0 for no limit",
     ),
+    setting(
+        "server.private_webhooks",
+        "PEREGRINE_SERVER_PRIVATE_WEBHOOKS",
+        "false",
+        "`true` lets webhooks call plain http, this machine and private networks",
+    ),
     setting("server.url", "PEREGRINE_SERVER_URL", "", "a server elsewhere to talk to, instead of this machine's own"),
     setting("server.token_file", "PEREGRINE_SERVER_TOKEN_FILE", "", "file with the token for that server"),
     setting(

@@ -185,6 +185,7 @@ fn settings() -> Settings {
         storage_quota: 0,
         idle: std::time::Duration::from_secs(60),
         rate_limit: 0,
+        private_webhooks: false,
         clock: server::clock::now,
     }
 }

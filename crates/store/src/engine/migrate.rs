@@ -10,7 +10,12 @@ use std::path::Path;
 pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 
 /// Step `i` leads from schema `i` to `i + 1`.
-const STEPS: &[&str] = &[include_str!("schema-1.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
+const STEPS: &[&str] = &[
+    include_str!("schema-1.sql"),
+    include_str!("schema-2.sql"),
+    include_str!("schema-3.sql"),
+    include_str!("schema-4.sql"),
+];
 
 /// A database larger than this is not read whole at each start.
 const CHECKED_WHOLE_BYTES: u64 = 8 << 20;

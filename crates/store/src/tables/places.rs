@@ -72,7 +72,7 @@ impl Tx<'_> {
         }
         self.exec("delete from events where job_seq in (select seq from jobs where workspace = ?1)", &[name.into()])?;
         self.purge_tracking(name)?;
-        for table in ["jobs", "assets", "datastores", "computes", "records", "operations", "roles", "blob_metadata"] {
+        for table in OWNED {
             self.exec(&format!("delete from {table} where workspace = ?1"), &[name.into()])?;
         }
         self.exec("delete from workspaces where name = ?1", &[name.into()])?;
@@ -221,6 +221,10 @@ impl Tx<'_> {
         Ok(())
     }
 }
+
+/// Tables whose rows go with their workspace and need no more than that.
+const OWNED: [&str; 9] =
+    ["jobs", "assets", "datastores", "computes", "records", "operations", "roles", "blob_metadata", "deliveries"];
 
 const DATASTORE: &str = "name, body, is_default, secret is not null, created_at, changed_at";
 
