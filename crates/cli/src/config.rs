@@ -24,6 +24,7 @@ use std::{
     fmt, fs, io,
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// The file's name in the home folder.
@@ -66,6 +67,8 @@ pub(crate) struct Config {
     pub(crate) cache_bytes: u64,
     /// The most the stores of a workspace may hold; 0 is no limit.
     pub(crate) storage_quota: u64,
+    /// How long deleted runs and experiments can be brought back; for ever where this is nothing.
+    pub(crate) keep_deleted: Option<Duration>,
     pub(crate) instance_types: Vec<InstanceType>,
     /// Every setting as text and where it came from.
     pub(crate) sources: BTreeMap<&'static str, (String, Source)>,

@@ -38,6 +38,8 @@ pub struct Settings {
     pub rate_limit: u32,
     /// Webhooks may call plain http, this machine and private networks.
     pub private_webhooks: bool,
+    /// How long deleted runs and experiments can be brought back; for ever where this is nothing.
+    pub keep_deleted: Option<std::time::Duration>,
     pub clock: fn() -> Timestamp,
 }
 

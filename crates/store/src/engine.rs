@@ -5,6 +5,7 @@
 //! Invariant: the answer to a write is sent only after the commit.
 
 mod migrate;
+mod shrink;
 mod values;
 
 pub use migrate::SCHEMA_VERSION;

@@ -8,15 +8,17 @@
 mod engine;
 pub mod files;
 pub mod foreign;
+mod retention;
 pub mod secrets;
 pub mod tables;
 
 pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
+pub use retention::Freed;
 pub use tables::{
     Act, AssetKey, AssetRow, AuditRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, DeliveryRow, EventRow,
     ExperimentRow, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun, NodeRow,
-    OperationRow, PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel, RunQuery, RunRow,
-    Since, Texts, VersionFilter, WorkspaceRow, acting,
+    OperationRow, PrincipalRow, Purged, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel, RunQuery,
+    RunRow, Since, Texts, VersionFilter, WorkspaceRow, acting,
 };
 
 use std::{

@@ -17,8 +17,11 @@ use std::{
     fmt::Display,
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 use toml::{Table, Value};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// What people wrote, from every place.
 pub(super) struct Raw<'a> {
@@ -182,6 +185,7 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
     let grace_seconds = found.parse("local.grace_seconds", bad, "a whole number", str::parse);
     let cache_bytes = found.parse("local.cache_size", bad, "such as `20Gi`", |t| parse_bytes(t).ok_or(amount));
     let storage_quota = found.parse("storage.quota", bad, "such as `500Gi`", |t| parse_bytes(t).ok_or(amount));
+    let keep_deleted = found.parse("tracking.keep_deleted_days", bad, "a whole number", str::parse::<u32>);
     let (tls_cert, tls_key) = (found.path("server.tls_cert"), found.path("server.tls_key"));
     addresses(&found, listen, http, tls_cert.is_some(), tls_key.is_some(), bad);
     let listen_chosen = found.0.get("server.listen").is_some_and(|(_, source)| *source != Source::Default);
@@ -208,6 +212,7 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
         grace_seconds: grace_seconds?,
         cache_bytes: cache_bytes?,
         storage_quota: storage_quota?,
+        keep_deleted: Some(keep_deleted?).filter(|days| *days > 0).map(|days| DAY * days),
         instance_types,
         sources: found.0,
     })

@@ -88,6 +88,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "0",
         "the most the stores of one workspace may hold, such as `500Gi`; 0 is no limit",
     ),
+    setting(
+        "tracking.keep_deleted_days",
+        "PEREGRINE_TRACKING_KEEP_DELETED_DAYS",
+        "30",
+        "days after which deleted runs and experiments are removed for good; 0 is never",
+    ),
     setting("local.cache_size", "PEREGRINE_LOCAL_CACHE_SIZE", "20Gi", "the most the cache of remote data may hold"),
 ];
 

@@ -109,7 +109,12 @@ impl Sim {
         // Durability is the store's own matter; a disk in memory makes room for more seeds.
         let memory = std::path::Path::new("/dev/shm");
         let home = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
-        let cx = Context { store: Store::open(home.path()).unwrap(), drivers: Arc::default(), clock: now };
+        let cx = Context {
+            store: Store::open(home.path()).unwrap(),
+            drivers: Arc::default(),
+            keep_deleted: None,
+            clock: now,
+        };
         let (agent, chance) = (Agent::new(), Chance::seeded(seed));
         Sim { home, cx, agent, chance, seen_at: 0, submitted: 0, history: Vec::new(), ended: BTreeMap::new() }
     }

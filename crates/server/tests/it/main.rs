@@ -186,6 +186,7 @@ fn settings() -> Settings {
         idle: std::time::Duration::from_secs(60),
         rate_limit: 0,
         private_webhooks: false,
+        keep_deleted: None,
         clock: server::clock::now,
     }
 }

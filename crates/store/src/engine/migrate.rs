@@ -23,12 +23,13 @@ const CHECKED_WHOLE_BYTES: u64 = 8 << 20;
 pub(crate) fn check_and_migrate(on: &Connection, home: &Path, path: &Path) -> Result<(), Error> {
     let found = refuse_newer(on, path)?;
     check(on, home, path)?;
-    // The mode is written into the file, so it waits until the file is known to be ours and sound.
-    on.pragma_update(None, "journal_mode", "wal").map_err(|error| sort(error.into(), path))?;
     let first = usize::try_from(found).map_err(|_| Error::Decode(format!("schema version {found}")))?;
     if found > 0 && found < SCHEMA_VERSION {
         keep_copy(on, home, found)?;
     }
+    super::shrink::prepare(on).map_err(|error| sort(error.into(), path))?;
+    // The mode is written into the file, so it waits until the file is known to be ours and sound.
+    on.pragma_update(None, "journal_mode", "wal").map_err(|error| sort(error.into(), path))?;
     for (at, step) in STEPS.iter().enumerate().skip(first) {
         let sql = format!("begin immediate; {step}; pragma user_version = {}; commit", at + 1);
         on.execute_batch(&sql).map_err(|error| sort(error.into(), path))?;
@@ -100,6 +101,8 @@ mod tests {
         STEPS[..2].iter().for_each(|step| on.execute_batch(step).unwrap());
         on.execute_batch(&format!("{BEFORE} pragma user_version = 2;")).unwrap();
         check_and_migrate(&on, home.path(), &path).unwrap();
+        let mode: i64 = on.query_row("pragma auto_vacuum", [], |row| row.get(0)).unwrap();
+        assert_eq!(mode, 2, "a file from before can give pages back too");
         let sql = "select r.run_id || ' ' || e.number || ' ' || r.status || ' ' || r.started_at || ' ' || \
                    coalesce(r.ended_at, '-') || ' ' || coalesce(r.deleted_at, '-') \
                    from runs r join experiments e on e.seq = r.experiment order by r.seq";

@@ -13,3 +13,19 @@ create table deliveries (
 );
 create index deliveries_by_webhook on deliveries (workspace, webhook, seq);
 create index deliveries_by_time on deliveries (due_at);
+
+-- Retention: what was deleted long enough ago is removed for good.
+create index runs_by_deletion on runs (deleted_at) where deleted_at is not null;
+
+-- Folders of artifacts whose rows are gone; each goes from here once it is gone from the disk.
+create table leftovers (
+    workspace text not null,
+    path text not null,
+    primary key (workspace, path)
+);
+
+-- The greatest number an experiment had that is gone, so that no other gets it.
+create table spent_numbers (
+    workspace text primary key,
+    number integer not null
+);

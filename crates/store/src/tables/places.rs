@@ -223,8 +223,19 @@ impl Tx<'_> {
 }
 
 /// Tables whose rows go with their workspace and need no more than that.
-const OWNED: [&str; 9] =
-    ["jobs", "assets", "datastores", "computes", "records", "operations", "roles", "blob_metadata", "deliveries"];
+const OWNED: [&str; 11] = [
+    "jobs",
+    "assets",
+    "datastores",
+    "computes",
+    "records",
+    "operations",
+    "roles",
+    "blob_metadata",
+    "deliveries",
+    "leftovers",
+    "spent_numbers",
+];
 
 const DATASTORE: &str = "name, body, is_default, secret is not null, created_at, changed_at";
 

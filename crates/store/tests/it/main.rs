@@ -8,6 +8,7 @@ mod foreign;
 mod jobs;
 mod open;
 mod points;
+mod retention;
 mod runs;
 mod secrets;
 
