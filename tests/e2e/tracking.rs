@@ -1,6 +1,7 @@
 //! MLflow's own client against a real server: from inside a job, where nothing is set up, and from outside, step by step
 //! beside the answers of the reference server.
 
+mod autolog;
 mod retention;
 mod webhooks;
 
