@@ -5,13 +5,19 @@ mod autolog;
 mod retention;
 mod webhooks;
 
-use crate::{environments::shared_builds, harness::said, sdk::venv};
+use crate::{
+    environments::shared_builds,
+    harness::{Home, said},
+    sdk::{variables, venv},
+};
 use serde_json::Value;
 use std::{path::Path, process::Command};
 
 const VERSION: &str = "3.17.2";
 /// The last release before models got ids of their own.
 const LAST_OF_2: &str = "2.22.5";
+/// Azure's own plugin for MLflow.
+const PLUGIN: &str = "1.62.0.post6";
 
 #[test]
 fn a_script_that_logs_runs_unchanged_and_its_run_is_its_job() {
@@ -42,6 +48,27 @@ fn a_script_that_logs_runs_unchanged_and_its_run_is_its_job() {
     assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["metrics"].as_array().unwrap().len(), 4);
     let files = home.artifacts("logged");
     assert!(files.join("model/MLmodel").is_file(), "the model is among the job's own files: {}", files.display());
+}
+
+#[test]
+fn azures_plugin_tracks_keeps_files_and_registers() {
+    let Some(python) = venv::with("azureml-mlflow", PLUGIN, &["pandas", "cloudpickle"]) else {
+        eprintln!("skipped: azureml-mlflow {PLUGIN} is not kept here and the package index cannot be reached");
+        return;
+    };
+    let told = driven(&Home::new(), &python, "plugin.py", &[]);
+    eprintln!("azureml-mlflow {PLUGIN}: {told}");
+    assert!(told["checked"].as_u64().unwrap() >= 28, "{told}");
+}
+
+/// Runs a script of `tests/mlflow` against the server of a home, with what `sdk env` prints; its last line.
+fn driven(home: &Home, python: &Path, script: &str, arguments: &[&str]) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/mlflow").join(script);
+    let mut client = Command::new("timeout");
+    client.arg("400").arg(python).arg(script).args(arguments).current_dir(home.path()).env_remove("PYTHONPATH");
+    let told = said(client.envs(variables(home)).output().unwrap());
+    assert_eq!(told.code, Some(0), "{}\n{}", told.out, told.err);
+    serde_json::from_str(told.out.lines().last().unwrap()).unwrap()
 }
 
 #[test]

@@ -1,16 +1,11 @@
 //! Webhooks end to end: MLflow's own client asks, a real receiver hears, and a server that dies in between changes nothing.
 
-use super::VERSION;
-use crate::{
-    harness::{Home, said},
-    sdk::{variables, venv},
-};
+use super::{VERSION, driven};
+use crate::{faults::door::Door, harness::Home, sdk::venv};
 use serde_json::{Value, json};
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
-    path::Path,
-    process::Command,
 };
 
 /// A message, and the connection its sender waits on.
@@ -69,12 +64,7 @@ fn mlflows_own_client_asks_to_be_told_and_is() {
         };
         (0..5).map(hear_one).collect::<Vec<_>>()
     });
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/mlflow/hooks.py");
-    let mut client = Command::new("timeout");
-    client.arg("200").arg(python).arg(script).arg(url).current_dir(home.path()).env_remove("PYTHONPATH");
-    let told = said(client.envs(variables(&home)).output().unwrap());
-    assert_eq!(told.code, Some(0), "{}\n{}", told.out, told.err);
-    let answers: Value = serde_json::from_str(told.out.lines().last().unwrap()).unwrap();
+    let answers = driven(&home, &python, "hooks.py", &[&url]);
     assert_eq!(
         answers,
         json!({
@@ -97,7 +87,7 @@ fn what_a_server_did_not_get_to_tell_before_it_was_killed_the_next_one_tells() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let door = home.open_door();
-    let tell = |door: &crate::faults::door::Door, path: &str, body: Value| {
+    let tell = |door: &Door, path: &str, body: Value| {
         let (status, answer) =
             door.ask("POST", &format!("/api/2.0/mlflow/{path}"), Some(&home.token("user")), &body.to_string());
         assert_eq!(status, 200, "{answer}");
