@@ -9,6 +9,7 @@ use crate::{
     environments::shared_builds,
     harness::{Home, said},
     sdk::{variables, venv},
+    skip::skip,
 };
 use serde_json::Value;
 use std::{path::Path, process::Command};
@@ -53,7 +54,7 @@ fn a_script_that_logs_runs_unchanged_and_its_run_is_its_job() {
 #[test]
 fn azures_plugin_tracks_keeps_files_and_registers() {
     let Some(python) = venv::with("azureml-mlflow", PLUGIN, &["pandas", "cloudpickle"]) else {
-        eprintln!("skipped: azureml-mlflow {PLUGIN} is not kept here and the package index cannot be reached");
+        skip(&format!("azureml-mlflow {PLUGIN} is not kept here and the package index cannot be reached"));
         return;
     };
     let told = driven(&Home::new(), &python, "plugin.py", &[]);
@@ -84,7 +85,7 @@ fn the_last_client_of_the_2_series_is_answered_as_by_the_reference() {
 /// Walks the surface with a client of this release; what the reference answered it is kept.
 fn compare(version: &str) {
     let Some(python) = venv::with("mlflow", version, &[]) else {
-        eprintln!("skipped: mlflow {version} is not kept here and the package index cannot be reached");
+        skip(&format!("mlflow {version} is not kept here and the package index cannot be reached"));
         return;
     };
     // The client tags runs with the repository its script lies in: one that is the same wherever this one lies.

@@ -192,6 +192,7 @@ mod tests {
             job: JobName::parse("j").unwrap(),
             priority: 1,
             plan: Plan::default(),
+            part: None,
             secrets: Default::default(),
             server_variables: Default::default(),
         })

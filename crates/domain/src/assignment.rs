@@ -8,7 +8,7 @@ use crate::{AttemptId, JobName, Resources};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
-/// One attempt, handed to one agent. A gang is one assignment with several ranks.
+/// One attempt, or one [`Part`] of it, handed to one agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
     pub attempt: AttemptId,
@@ -17,12 +17,25 @@ pub struct Assignment {
     pub job: JobName,
     pub priority: i64,
     pub plan: Plan,
+    /// Which share of the ranks this agent runs; absent when it runs them all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
     /// Datastore name to the connection options that hold its credentials.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, BTreeMap<String, String>>,
     /// Variables that only the server knows, such as the run's token.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub server_variables: BTreeMap<String, String>,
+}
+
+/// One of several agents that run an attempt together, each on a node of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Counts from 0; the first is where the others meet.
+    pub index: u32,
+    /// Where every part can be reached, in order of index. Handed out only when all of them are there, so that no
+    /// process of a gang starts before its whole gang is placed.
+    pub addresses: Vec<String>,
 }
 
 /// What to run, decided when the job was accepted.

@@ -6,6 +6,7 @@
 pub mod access;
 pub mod assignment;
 pub mod causes;
+pub mod cluster;
 pub mod cron;
 pub mod curated;
 pub mod job;
@@ -18,7 +19,7 @@ pub mod time;
 pub mod tracking;
 
 pub use access::Role;
-pub use assignment::{Assignment, EnvironmentPlan, Place, Plan, PlannedInput, PlannedOutput};
+pub use assignment::{Assignment, EnvironmentPlan, Part, Place, Plan, PlannedInput, PlannedOutput};
 pub use job::{Illegal, Job, JobEvent, JobState, Outcome};
 pub use names::{AttemptId, BadName, JobName, NodeId};
 pub use resources::{InstanceType, Resources};

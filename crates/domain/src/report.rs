@@ -79,6 +79,9 @@ pub struct ReportBatch {
     pub reports: Vec<Report>,
     #[serde(default)]
     pub samples: Vec<Sample>,
+    /// Which part of its attempt the agent runs, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<u32>,
 }
 
 /// The server's answer: attempts whose end it has recorded.
@@ -95,6 +98,16 @@ pub struct Poll {
     pub holds: Vec<AttemptId>,
     /// Attempts the agent is already stopping.
     pub stopping: Vec<AttemptId>,
+    /// An agent that was started for one attempt says which part of it it is, and where the other parts reach it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joining: Option<Joining>,
+}
+
+/// Part of [`Poll`]: an agent whose token is good for one attempt only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joining {
+    pub part: u32,
+    pub address: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -51,7 +51,7 @@ impl Store {
     async fn shrink(&self) -> Result<u64, Error> {
         let mut bytes = 0;
         loop {
-            match self.look(|tx| tx.give_back_pages(PAGES)).await? {
+            match self.look(|tx| tx.give_back(PAGES)).await? {
                 0 => return Ok(bytes),
                 more => bytes += more,
             }

@@ -6,6 +6,7 @@ mod blobs;
 mod deliveries;
 mod events;
 mod experiments;
+mod job_labels;
 mod job_pages;
 mod jobs;
 mod logged_models;

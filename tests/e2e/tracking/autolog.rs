@@ -1,7 +1,7 @@
 //! Scripts that let MLflow log by itself, run as jobs without a change: the job is the run they log to.
 
 use super::VERSION;
-use crate::{environments::shared_builds, faults::door::Door, harness::Home, sdk::venv};
+use crate::{environments::shared_builds, faults::door::Door, harness::Home, sdk::venv, skip::skip};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ fn run(home: &Home, door: &Door, name: &str, job: &str) -> Value {
 #[test]
 fn pytorch_logs_by_itself_from_inside_a_job() {
     let Some(site) = venv::folder_with("pytorch-lightning-2.5.1", &LIGHTNING) else {
-        eprintln!("skipped: pytorch-lightning is not kept here and the package index cannot be reached");
+        skip("pytorch-lightning is not kept here and the package index cannot be reached");
         return;
     };
     let home = shared_builds();
@@ -72,7 +72,7 @@ fn pytorch_logs_by_itself_from_inside_a_job() {
 #[test]
 fn scikit_learn_logs_by_itself_from_inside_a_job_with_the_newest_client() {
     let Some(python) = venv::with("mlflow", VERSION, &[]) else {
-        eprintln!("skipped: mlflow {VERSION} is not kept here and the package index cannot be reached");
+        skip(&format!("mlflow {VERSION} is not kept here and the package index cannot be reached"));
         return;
     };
     let home = Home::new();

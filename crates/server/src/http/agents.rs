@@ -199,6 +199,7 @@ fn assignment(tx: &mut Tx<'_>, attempt: AttemptId) -> Result<Option<Assignment>,
         priority: job.priority,
         attempt,
         plan,
+        part: None,
         secrets,
         server_variables,
     }))

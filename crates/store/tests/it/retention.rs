@@ -93,6 +93,10 @@ async fn only_what_was_deleted_long_enough_ago_goes() {
 #[tokio::test]
 async fn the_file_of_the_database_is_smaller_afterwards() {
     let (home, store) = fresh();
+    if !store.is_file() {
+        // Postgres sees to its own files.
+        return;
+    }
     run(&store, "e", "alive", None).await;
     let size = || {
         store::fold_log(home.path()).unwrap();

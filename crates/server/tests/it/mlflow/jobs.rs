@@ -16,7 +16,7 @@ pub(super) async fn submitted(server: &Server, name: &str) {
 /// The variables the process of a job is given.
 pub(super) async fn variables(server: &Server, name: &str) -> std::collections::BTreeMap<String, String> {
     server.place(name).await;
-    let poll = Poll { facts: crate::agents::facts("boot"), holds: Vec::new(), stopping: Vec::new() };
+    let poll = Poll { facts: crate::agents::facts("boot"), holds: Vec::new(), stopping: Vec::new(), joining: None };
     let answer: PollAnswer = server.agent.post("/agent/v1/poll", &poll).await.unwrap();
     answer.assignments.into_iter().find(|a| a.job.as_str() == name).unwrap().server_variables
 }
