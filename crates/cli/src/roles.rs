@@ -75,13 +75,19 @@ async fn serve(config: &Config) -> Done {
         storage_quota: config.storage_quota,
         idle: IDLE,
         rate_limit: config.rate_limit,
+        private_webhooks: config.private_webhooks,
+        keep_deleted: config.keep_deleted,
         clock: server::clock::now,
     };
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let driver = compute::LocalDriver::new(program, home.clone());
     let (stop_sender, stop) = watch::channel(false);
-    let context =
-        Context { store: store.clone(), drivers: Arc::new(vec![Box::new(driver)]), clock: server::clock::now };
+    let context = Context {
+        store: store.clone(),
+        drivers: Arc::new(vec![Box::new(driver)]),
+        keep_deleted: config.keep_deleted,
+        clock: server::clock::now,
+    };
     let address =
         agent::server::Address { pid: std::process::id(), url: listening.url.clone(), version, home: home.clone() };
     let url = listening.url.clone();

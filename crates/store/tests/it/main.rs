@@ -25,6 +25,7 @@ mod sqlite {
     mod commit;
     mod jobs;
     mod points;
+    mod retention;
     mod runs;
     mod secrets;
 
@@ -42,6 +43,7 @@ mod postgres {
     mod commit;
     mod jobs;
     mod points;
+    mod retention;
     mod runs;
     mod secrets;
 
