@@ -8,6 +8,7 @@
 mod foreign;
 mod lost;
 mod open;
+mod reach;
 #[path = "../../../../tests/postgres.rs"]
 #[expect(dead_code, reason = "other suites use what this one does not")]
 mod server;
