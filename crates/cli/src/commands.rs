@@ -24,6 +24,8 @@ mod workspace;
 
 pub(crate) use job::resolve_command;
 
+#[cfg(feature = "kubernetes")]
+use crate::operator;
 use crate::{
     args::{self, Noun},
     config::Config,
@@ -119,7 +121,15 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         }
         Noun::Doctor => wait(doctor::run(context)),
         Noun::Agent(args::machine::AgentVerb::Run) => Ok(roles::agent(&context.config)?),
-        Noun::Agent(args::machine::AgentVerb::Keep) => Ok(roles::keeper(&context.config)?),
+        Noun::Agent(args::machine::AgentVerb::Keep) => {
+            roles::keeper(&context.config, agent::keeper::Of::Node)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Noun::Agent(args::machine::AgentVerb::Pod) => pod::keep(&context.config),
+        Noun::Agent(args::machine::AgentVerb::Part) => pod::run(&context.config),
+        Noun::Agent(args::machine::AgentVerb::Place { to }) => pod::place(&to),
+        #[cfg(feature = "kubernetes")]
+        Noun::Operator(args) => operator::run(args),
         Noun::Gen(args::machine::GenVerb::Docs { to }) => {
             gen_docs::write(&to)?;
             Ok(ExitCode::SUCCESS)

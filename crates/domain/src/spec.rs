@@ -7,11 +7,13 @@
 pub mod check;
 pub mod expression;
 pub mod nouns;
+pub mod routes;
 pub mod shape;
 pub mod yaml;
 
 pub use check::cannot_run;
 pub use nouns::*;
+pub use routes::Routes;
 
 use serde::{Deserialize, Serialize};
 

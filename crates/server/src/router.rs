@@ -229,11 +229,17 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
             act.caller = caller.unwrap_or_default();
             // What is logged to a run is on record in the run.
             let silent = method_is_read(&act.method) || id.starts_with("agent_") || api::mlflow::is_logging(id);
-            if silent { next.run(request).await } else { store::acting(act, next.run(request)).await }
+            let seen = act.clone();
+            let answer = if silent { next.run(request).await } else { store::acting(act, next.run(request)).await };
+            // Some handlers learn only from the body or a link whether the caller may.
+            if answer.status() == StatusCode::FORBIDDEN {
+                record_refusal(&app, seen, StatusCode::FORBIDDEN).await;
+            }
+            answer
         }
         Err((caller, problem)) => {
             act.caller = caller;
-            record_refusal(&app, act, &problem).await;
+            record_refusal(&app, act, problem.status).await;
             match id.starts_with("mlflow_") {
                 true => http::mlflow::Fault::from(problem).into_response(),
                 false => problem.into_response(),
@@ -267,11 +273,11 @@ fn method_is_read(method: &str) -> bool {
 }
 
 /// Someone known was turned away; that is written down before they are told.
-async fn record_refusal(app: &App, act: Act, problem: &Problem) {
-    if act.caller.is_empty() || problem.status == StatusCode::TOO_MANY_REQUESTS {
+async fn record_refusal(app: &App, act: Act, status: StatusCode) {
+    if act.caller.is_empty() || status == StatusCode::TOO_MANY_REQUESTS {
         return;
     }
-    let status = i64::from(problem.status.as_u16());
+    let status = i64::from(status.as_u16());
     if let Err(error) = app.store.write(move |tx| tx.add_audit(&act, status)).await {
         tracing::error!(error = &error as &dyn std::error::Error, "a refusal is not in the audit");
     }

@@ -13,6 +13,7 @@ mod job;
 mod locate;
 mod names;
 mod pipeline;
+mod routes;
 mod schedule;
 mod set;
 mod sweep;

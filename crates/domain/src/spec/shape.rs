@@ -15,6 +15,7 @@ mod job;
 mod parts;
 mod pipeline;
 mod reference;
+mod routes;
 mod schedule;
 mod schema;
 mod spark;
@@ -46,6 +47,7 @@ pub enum Noun {
     BatchDeployment,
     Schedule,
     Registry,
+    Routes,
 }
 
 /// A map with known keys.
@@ -130,7 +132,7 @@ pub(crate) enum Kind {
 }
 
 impl Noun {
-    pub const ALL: [Noun; 14] = [
+    pub const ALL: [Noun; 15] = [
         Noun::Job,
         Noun::Environment,
         Noun::Data,
@@ -145,6 +147,7 @@ impl Noun {
         Noun::BatchDeployment,
         Noun::Schedule,
         Noun::Registry,
+        Noun::Routes,
     ];
 
     pub fn parse(text: &str) -> Option<Noun> {
@@ -171,6 +174,7 @@ impl Noun {
             Noun::BatchDeployment => &batch::BATCH_DEPLOYMENT,
             Noun::Schedule => &schedule::SCHEDULE,
             Noun::Registry => &workspace::REGISTRY,
+            Noun::Routes => &routes::ROUTES,
         }
     }
 }

@@ -132,11 +132,16 @@ pub(crate) async fn delete(
     deleted?;
     // Its roles went with it, and must not wait for another workspace of the same name.
     app.tokens.principals.refresh(&app.store).await?;
-    let (files, unique) = (app.files.clone(), row.id.clone());
-    let removed = tokio::task::spawn_blocking(move || {
-        files.set_aside(&row.name, &unique)?;
-        files.remove_set_aside()
-    });
+    let files = app.files.clone();
+    // In the writer's turn: another workspace of the same name is made before it, and has set these files aside itself,
+    // or after it.
+    let taken = move |tx: &mut store::Tx<'_>| match tx.workspace(&row.name)? {
+        None => files.set_aside(&row.name, &row.id),
+        Some(_) => Ok(()),
+    };
+    app.store.write(taken).await?;
+    let files = app.files.clone();
+    let removed = tokio::task::spawn_blocking(move || files.remove_set_aside());
     removed.await.map_err(|_| store::Error::Closed)??;
     Ok(Shown::accepted().tracked(operations::LOCATION, &ticket.result_url()))
 }

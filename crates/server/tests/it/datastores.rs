@@ -44,6 +44,8 @@ async fn credentials_go_in_and_never_come_out() {
         assert!(!answer.text().contains(KEY), "{}", answer.text());
     }
     let (_, message) = server.post("datastores/lake/listSecrets", json!({})).await.refused(403);
+    let refusal = &server.get("audit").await.expect(200)["value"][0];
+    assert_eq!((&refusal["operation"], &refusal["result"]), (&json!("datastore_secrets"), &json!("refused")));
     assert!(message.contains("jobs that use it"), "{message}");
     let kept = server.store.read(|tx| tx.datastore_secret("default", "lake")).await.unwrap();
     assert!(kept.values().any(|value| value == KEY), "the secret was not kept");

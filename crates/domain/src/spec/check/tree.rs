@@ -1,6 +1,6 @@
 //! Reading checked trees: what is absent reads as empty.
 
-use super::{component, endpoint, names::Found, pipeline, schedule, sweep};
+use super::{component, endpoint, names::Found, pipeline, routes, schedule, sweep};
 use crate::{
     names::JobName,
     spec::{Mistake, shape::Noun},
@@ -19,6 +19,7 @@ pub(super) fn tree(noun: Noun, value: &Value) -> Vec<Mistake> {
         Noun::OnlineDeployment => endpoint::online_deployment(value),
         Noun::BatchDeployment => endpoint::batch_deployment(value),
         Noun::Schedule => schedule::schedule(value),
+        Noun::Routes => routes::routes(value),
         _ => Vec::new(),
     }
 }
