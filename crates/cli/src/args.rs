@@ -140,6 +140,10 @@ pub(crate) enum Noun {
     Doctor,
     #[command(subcommand, hide = true)]
     Agent(machine::AgentVerb),
+    /// Run the operator of a cluster
+    #[cfg(feature = "kubernetes")]
+    #[command(hide = true)]
+    Operator(machine::Operator),
     #[command(subcommand, hide = true)]
     Gen(machine::GenVerb),
 }

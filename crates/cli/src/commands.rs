@@ -26,6 +26,8 @@ mod workspace;
 
 pub(crate) use job::resolve_command;
 
+#[cfg(feature = "kubernetes")]
+use crate::operator;
 use crate::{
     args::{self, Noun},
     config::Config,
@@ -129,6 +131,9 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         }
         Noun::Agent(args::machine::AgentVerb::Pod) => pod::keep(&context.config),
         Noun::Agent(args::machine::AgentVerb::Part) => pod::run(&context.config),
+        Noun::Agent(args::machine::AgentVerb::Place { to }) => pod::place(&to),
+        #[cfg(feature = "kubernetes")]
+        Noun::Operator(args) => operator::run(args),
         Noun::Gen(args::machine::GenVerb::Docs { to }) => {
             gen_docs::write(&to)?;
             Ok(ExitCode::SUCCESS)

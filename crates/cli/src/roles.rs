@@ -111,7 +111,7 @@ fn authority_of(config: &Config, certificates: &Certificates) -> Done<String> {
 }
 
 /// Turns `stop` true on the first polite signal.
-async fn until_told(stop: watch::Sender<bool>) {
+pub(crate) async fn until_told(stop: watch::Sender<bool>) {
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
     if let (Ok(mut terminate), Ok(mut interrupt)) = signals {
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }

@@ -114,6 +114,43 @@ pub(crate) enum AgentVerb {
     Pod,
     /// Run the agent of a pod
     Part,
+    /// Copy this program into a folder, for containers that do not have it
+    Place {
+        /// Folder to copy it to
+        to: PathBuf,
+    },
+}
+
+/// What an operator is told by its Deployment; each has a variable of its own.
+#[derive(Debug, Args)]
+pub(crate) struct Operator {
+    /// Address of the server [PEREGRINE_SERVER]
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// File with the cluster's token [PEREGRINE_TOKEN_FILE]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// File with the authority that signed the server's certificate [PEREGRINE_CA_FILE]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Image of this program, which brings the agent into pods [PEREGRINE_IMAGE]
+    #[arg(long, value_name = "REF")]
+    pub(crate) image: Option<String>,
+    /// Namespace the operator runs in [PEREGRINE_NAMESPACE]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// Name among several operators [POD_NAME]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) identity: Option<String>,
+    /// Settings of the extension as a JSON object [PEREGRINE_SETTINGS]
+    #[arg(long, value_name = "JSON")]
+    pub(crate) settings: Option<String>,
+    /// Address for metrics and probes
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:8080")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// How to reach the cluster, where the operator does not run in it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
