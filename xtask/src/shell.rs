@@ -98,6 +98,19 @@ impl Shell {
         self.run(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
     }
 
+    /// Runs a program without a word unless it fails; what it said is then part of the failure.
+    pub(crate) fn quiet(&self, program: &str, args: &[&str]) -> Result<(), Failed> {
+        let failed = |cause| Failed::Program { line: line(program.as_ref(), args), cause };
+        let output = self.command(program.as_ref(), args).stdin(Stdio::null()).output();
+        match output.map_err(|error| failed(format!("did not start: {error}")))? {
+            output if output.status.success() => Ok(()),
+            output => {
+                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                Err(failed(format!("ended with {}: {said}", output.status)))
+            }
+        }
+    }
+
     /// Whether a program starts and succeeds; its output is dropped.
     pub(crate) fn succeeds(&self, program: impl AsRef<OsStr>, args: &[&str]) -> bool {
         let mut command = self.command(program.as_ref(), args);

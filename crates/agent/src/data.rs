@@ -15,15 +15,16 @@ mod tree;
 pub use mltable::{Eval, Evaluated};
 pub use tree::{Entry, Kind, Tree, walk};
 
+use crate::pod::Pod;
 use cache::{Cache, Claim};
 use domain::Place;
-use remote::Remote;
+use remote::{OwnStore, Remote};
 use std::{
     collections::BTreeMap,
     io,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -99,13 +100,28 @@ struct Inner {
     cache: Cache,
     client: OnceCell<reqwest::Client>,
     copies: AtomicU64,
+    /// Where copies are being made now, waited for or not.
+    writing: Mutex<Vec<PathBuf>>,
+    own: Option<OwnStore>,
 }
 
 impl Data {
     /// The cache is `<home>/cache/data` and holds at most `limit_bytes`, unless what is in use is more.
     pub fn new(home: &Path, limit_bytes: u64) -> Data {
         let cache = Cache::new(home.join("cache/data"), limit_bytes);
-        Data(Arc::new(Inner { cache, client: OnceCell::new(), copies: AtomicU64::new(0) }))
+        Data(Arc::new(Inner {
+            cache,
+            client: OnceCell::new(),
+            copies: AtomicU64::new(0),
+            writing: Mutex::default(),
+            own: None,
+        }))
+    }
+
+    /// The same for an agent whose server is elsewhere, and so is what the server itself stores.
+    pub(crate) fn near(self, pod: Option<&Pod>) -> Data {
+        let inner = Arc::into_inner(self.0).expect("nobody has a clone yet");
+        Data(Arc::new(Inner { own: pod.map(OwnStore::of), ..inner }))
     }
 
     /// A path at which the data can be read. Cached data stays there until [`Data::release`] is called for `holder`
@@ -115,7 +131,7 @@ impl Data {
             Place::Folder { path } if path.symlink_metadata().is_ok() => Ok(path.clone()),
             Place::Folder { path } => Err(Error::Absent { at: path.display().to_string() }),
             Place::Object { .. } => {
-                let remote = Remote::open(place, secrets)?;
+                let remote = self.open(place, secrets)?;
                 let listing = remote.list().await?;
                 let data = match self.cache().claim(&listing.key(), holder).await? {
                     Claim::There(data) => data,
@@ -131,10 +147,11 @@ impl Data {
         }
     }
 
-    /// A copy of the data that may be written to: `to` itself for a folder, `to/<name>` for a single file.
+    /// A copy of the data that may be written to: `to` itself for a folder, `to/<name>` for a single file. One that nobody
+    /// waits for any more ends at its next file; until then [`Data::writes_below`] knows of it.
     pub async fn copy(&self, place: &Place, secrets: &Secrets, to: &Path) -> Result<PathBuf, Error> {
         if let Place::Object { .. } = place {
-            let remote = Remote::open(place, secrets)?;
+            let remote = self.open(place, secrets)?;
             let listing = remote.list().await?;
             if listing.bytes() > self.cache().limit_bytes() {
                 remote.fetch(&listing, to).await?;
@@ -144,8 +161,14 @@ impl Data {
         let holder = format!("copy-{}-{}", std::process::id(), self.0.copies.fetch_add(1, Ordering::Relaxed));
         let held = Held { data: self, holder };
         let from = self.view(place, secrets, &held.holder).await?;
-        let to = to.to_owned();
-        blocking(move || local::copy(&from, &to)).await
+        let waited = Arc::new(());
+        let writing = Writing::begin(self, to, Arc::downgrade(&waited));
+        blocking(move || local::copy(&from, &writing.to, || writing.is_wanted())).await
+    }
+
+    /// Whether a copy is still being made at or below `folder`: it must not be removed or used for anything else yet.
+    pub(crate) fn writes_below(&self, folder: &Path) -> bool {
+        self.writing().iter().any(|to| to.starts_with(folder))
     }
 
     /// Sends a file or the contents of a folder to `to`; tells how much. Nothing half-written can be seen at
@@ -159,7 +182,7 @@ impl Data {
             }
             Place::Object { .. } => {
                 let tree = blocking(move || walk(&source)).await?;
-                let bytes = Remote::open(to, secrets)?.send(from, &tree).await?;
+                let bytes = self.open(to, secrets)?.send(from, &tree).await?;
                 Ok(Sent { bytes, notices: tree.notices })
             }
             Place::Http { url } => Err(Error::ReadOnly { at: url.clone() }),
@@ -177,8 +200,16 @@ impl Data {
         self.cache().sweep();
     }
 
+    fn open(&self, place: &Place, secrets: &Secrets) -> Result<Remote, Error> {
+        Remote::open(place, secrets, self.0.own.as_ref())
+    }
+
     fn cache(&self) -> &Cache {
         &self.0.cache
+    }
+
+    fn writing(&self) -> std::sync::MutexGuard<'_, Vec<PathBuf>> {
+        self.0.writing.lock().expect("nothing panics while it holds the list")
     }
 }
 
@@ -191,6 +222,33 @@ struct Held<'d> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         self.data.release(&self.holder);
+    }
+}
+
+/// One copy under way; it goes with the work itself, which outlives a caller that was cancelled.
+struct Writing {
+    data: Data,
+    to: PathBuf,
+    waiting: Weak<()>,
+}
+
+impl Writing {
+    fn begin(data: &Data, to: &Path, waiting: Weak<()>) -> Writing {
+        data.writing().push(to.to_owned());
+        Writing { data: data.clone(), to: to.to_owned(), waiting }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.waiting.strong_count() > 0
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let mut writing = self.data.writing();
+        if let Some(at) = writing.iter().position(|to| *to == self.to) {
+            writing.swap_remove(at);
+        }
     }
 }
 

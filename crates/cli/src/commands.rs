@@ -31,7 +31,7 @@ use crate::{
     failure::{Done, Failure},
     gen_docs, local,
     output::Output,
-    roles,
+    pod, roles,
     upload::Uploader,
 };
 use api::{Client, ClientError, arm::Scope};
@@ -120,7 +120,12 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         }
         Noun::Doctor => wait(doctor::run(context)),
         Noun::Agent(args::machine::AgentVerb::Run) => Ok(roles::agent(&context.config)?),
-        Noun::Agent(args::machine::AgentVerb::Keep) => Ok(roles::keeper(&context.config)?),
+        Noun::Agent(args::machine::AgentVerb::Keep) => {
+            roles::keeper(&context.config, agent::keeper::Of::Node)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Noun::Agent(args::machine::AgentVerb::Pod) => pod::keep(&context.config),
+        Noun::Agent(args::machine::AgentVerb::Part) => pod::run(&context.config),
         Noun::Gen(args::machine::GenVerb::Docs { to }) => {
             gen_docs::write(&to)?;
             Ok(ExitCode::SUCCESS)

@@ -43,8 +43,10 @@ pub(crate) fn server_foreground(config: &Config, detached: bool) -> Done<ExitCod
     // The address must not outlive the lock it stands for.
     let _ = fs::remove_file(agent::server::address_file(home));
     runtime.shutdown_timeout(Duration::from_secs(2));
-    // Only tidiness: the next start would do it too.
-    let _ = store::fold_log(home);
+    if config.postgres.is_none() {
+        // Only tidiness: the next start would do it too.
+        let _ = store::fold_log(home);
+    }
     drop(lock);
     served.map(|()| ExitCode::SUCCESS)
 }
@@ -52,7 +54,7 @@ pub(crate) fn server_foreground(config: &Config, detached: bool) -> Done<ExitCod
 async fn serve(config: &Config) -> Done {
     let home = config.home.clone();
     let keys = home.join("keys");
-    let store = Store::open(&home).map_err(|error| store_failure(&error))?;
+    let store = Store::open_at(&home, &config.database()?).map_err(|error| store_failure(&error))?;
     let certificates = match (&config.tls_cert, &config.tls_key) {
         (Some(certificate), Some(key)) => Certificates::Given { certificate: certificate.clone(), key: key.clone() },
         _ => Certificates::Own { keys: keys.clone() },
@@ -146,7 +148,15 @@ pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode>
 pub(crate) fn agent(config: &Config) -> anyhow::Result<ExitCode> {
     log_to(None)?;
     provide_crypto();
-    let settings = Settings {
+    let settings = agent_settings(config);
+    let runtime = small_runtime()?;
+    let left = runtime.block_on(agent::run(settings)).context("the agent stopped")?;
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    Ok(if left { ExitCode::SUCCESS } else { ExitCode::from(Exit::Ours as u8) })
+}
+
+pub(crate) fn agent_settings(config: &Config) -> Settings {
+    Settings {
         home: config.home.clone(),
         node: node_name(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -156,23 +166,18 @@ pub(crate) fn agent(config: &Config) -> anyhow::Result<ExitCode> {
         gpus: config.slots.gpus,
         cache_bytes: config.cache_bytes,
         clock: server::clock::now,
-    };
-    let runtime = small_runtime()?;
-    let left = runtime.block_on(agent::run(settings)).context("the agent stopped")?;
-    runtime.shutdown_timeout(Duration::from_millis(200));
-    Ok(if left { ExitCode::SUCCESS } else { ExitCode::from(Exit::Ours as u8) })
+    }
 }
 
-/// Runs the keeper: the parent of the agent and of every job's process.
-pub(crate) fn keeper(config: &Config) -> anyhow::Result<ExitCode> {
+/// Runs the keeper: the parent of the agent and of every job's process. The exit code of the last agent.
+pub(crate) fn keeper(config: &Config, of: keeper::Of) -> anyhow::Result<Option<i32>> {
     log_to(None)?;
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let keeper = keeper::Keeper { program, home: config.home.clone() };
-    small_runtime()?.block_on(keeper::run(keeper)).context("the keeper stopped")?;
-    Ok(ExitCode::SUCCESS)
+    let keeper = keeper::Keeper { program, home: config.home.clone(), of };
+    small_runtime()?.block_on(keeper::run(keeper)).context("the keeper stopped")
 }
 
-fn small_runtime() -> anyhow::Result<Runtime> {
+pub(crate) fn small_runtime() -> anyhow::Result<Runtime> {
     Builder::new_current_thread().enable_all().build().context("cannot start the runtime")
 }
 
@@ -190,7 +195,7 @@ pub(crate) fn prepare_home(home: &Path) -> Done {
 }
 
 /// JSON lines, to a file or to standard error.
-fn log_to(file: Option<&Path>) -> anyhow::Result<()> {
+pub(crate) fn log_to(file: Option<&Path>) -> anyhow::Result<()> {
     use tracing_subscriber::{EnvFilter, fmt};
     let filter = EnvFilter::try_from_env("PEREGRINE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     // Told of its own faults, the subscriber would print them, and printing to a full disk panics.
@@ -210,7 +215,7 @@ fn log_to(file: Option<&Path>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn provide_crypto() {
+pub(crate) fn provide_crypto() {
     // Fails only when one is there already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
@@ -224,13 +229,17 @@ fn node_name() -> String {
 fn store_failure(error: &store::Error) -> Failure {
     use store::Error as E;
     let exit = match error {
-        E::Corrupt { .. } | E::Newer { .. } | E::Full { .. } => Exit::Input,
+        E::Corrupt { .. } | E::Newer { .. } | E::Full { .. } | E::Open { .. } | E::Taken { .. } => Exit::Input,
+        E::Unreachable { .. } => Exit::Unreachable,
         _ => Exit::Ours,
     };
-    let failure = Failure::new(exit, "cannot start the server").because(error.to_string());
-    match std::error::Error::source(error) {
-        Some(cause) => failure.because(cause.to_string()),
-        None => failure,
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    let failure = Failure::new(exit, "cannot start the server");
+    let failure = causes.fold(failure, |failure, cause| failure.because(cause.to_string()));
+    match error {
+        E::Unreachable { .. } => failure.hint("start that Postgres, or correct `store.url`"),
+        E::Taken { .. } => failure.hint("stop the other server, or give this one a database of its own"),
+        _ => failure,
     }
 }
 

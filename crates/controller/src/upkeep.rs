@@ -11,6 +11,9 @@ const HOUR: Duration = Duration::from_secs(3600);
 pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
     // Starting comes first; a copy can wait a moment.
     let mut pause = Duration::from_secs(60);
+    if !cx.store.is_file() {
+        tracing::info!("daily backups are left out: the database is in Postgres, which `pg_dump` copies");
+    }
     loop {
         // At the start too: a server that never lives for an hour must not keep every draft it ever made.
         match sweep(&cx.store, (cx.clock)()).await {
@@ -22,7 +25,9 @@ pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
             return;
         }
         pause = HOUR;
-        back_up(&cx).await;
+        if cx.store.is_file() {
+            back_up(&cx).await;
+        }
     }
 }
 

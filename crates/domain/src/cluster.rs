@@ -27,6 +27,18 @@ pub struct ClusterFacts {
     pub instance_types: Vec<ClusterInstanceType>,
 }
 
+impl ClusterFacts {
+    /// Changes when any of the facts does. The operator and the server compute it by themselves and compare.
+    pub fn digest(&self) -> String {
+        let bytes = serde_json::to_vec(self).unwrap_or_default();
+        // FNV-1a: nobody gains by a collision, which would delay one update.
+        let sum = bytes
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+        format!("{sum:016x}")
+    }
+}
+
 /// A machine of the cluster on which work may run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClusterNode {

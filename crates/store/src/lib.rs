@@ -11,7 +11,7 @@ pub mod foreign;
 pub mod secrets;
 pub mod tables;
 
-pub use engine::{Engine, Row, SCHEMA_VERSION, Value};
+pub use engine::{BadAddress, Database, Engine, PostgresAddress, Row, SCHEMA_VERSION, Value, fold_log};
 pub use tables::{
     Act, AssetKey, AssetRow, AuditRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, EventRow, ExperimentRow, InUse,
     JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun, NodeRow, OperationRow,
@@ -24,6 +24,9 @@ use std::{
     sync::Arc,
 };
 use tokio::sync::watch;
+
+/// Why a statement or a connection failed; told to everyone whose work was in it.
+pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
 
 /// Something a caller acts on differently.
 #[derive(Debug, thiserror::Error)]
@@ -44,18 +47,20 @@ pub enum Error {
     )]
     Corrupt { path: PathBuf, backups: PathBuf },
     #[error(
-        "the database `{}` was written by a newer Peregrine (schema {found}, this one knows {known}); start that version, or restore a backup made before the upgrade",
-        .path.display()
+        "the database `{database}` was written by a newer Peregrine (schema {found}, this one knows {known}); start that version, or restore a backup made before the upgrade"
     )]
-    Newer { path: PathBuf, found: i64, known: i64 },
-    #[error("cannot open the database `{}`", .path.display())]
-    Open {
-        path: PathBuf,
-        #[source]
-        source: rusqlite::Error,
-    },
+    Newer { database: String, found: i64, known: i64 },
+    #[error("cannot open the database `{database}`")]
+    Open { database: String, source: Cause },
+    #[error("the database `{database}` does not answer")]
+    Unreachable { database: String, source: Cause },
+    #[error("another server uses the database `{database}`, or has used it since this one lost it")]
+    Taken { database: String },
+    /// It is not this program's to copy.
+    #[error("the database is kept by a server of its own, whose tools copy it")]
+    Elsewhere,
     #[error("database statement failed")]
-    Sql(#[from] rusqlite::Error),
+    Sql(#[source] Cause),
     #[error("the database holds a value that cannot be read: {0}")]
     Decode(String),
     #[error("the store has shut down")]
@@ -97,7 +102,9 @@ pub struct Store {
 
 /// One unit of work. Methods that read and write tables live in [`tables`].
 pub struct Tx<'c> {
-    pub(crate) on: &'c rusqlite::Connection,
+    on: &'c mut dyn engine::Connection,
+    /// How many rows were added, changed or removed.
+    pub(crate) changes: usize,
     pub(crate) rung: [bool; BELLS],
     pub(crate) keyring: &'c secrets::Keyring,
 }
@@ -105,13 +112,19 @@ pub struct Tx<'c> {
 impl Store {
     /// Opens (or makes) the database under `home` and brings its schema up to date.
     pub fn open(home: &Path) -> Result<Store, Error> {
+        Store::open_at(home, &Database::Sqlite)
+    }
+
+    /// The same with the records in `database`; keys and files are under `home` all the same.
+    pub fn open_at(home: &Path, database: &Database) -> Result<Store, Error> {
         let secrets = Arc::new(secrets::Keyring::load_or_make(&home.join("keys"))?);
         let bells = Arc::new(std::array::from_fn(|_| watch::Sender::new(0)));
-        let engine = Engine::open(home, Arc::clone(&bells), Arc::clone(&secrets))?;
+        let engine = Engine::open(home, database, Arc::clone(&bells), Arc::clone(&secrets))?;
         Ok(Store { engine, bells, home: home.into(), secrets, files: files::Files::under(home) })
     }
 
-    /// Runs `work` in a transaction and waits until it is durable. An error undoes everything `work` did. A change made
+    /// Runs `work` in a transaction and waits until it is durable. An error undoes everything `work` did; a statement
+    /// that failed is to end the work, because Postgres takes no other after it. A change made
     /// while someone [acts](acting) is recorded in the audit in the same transaction.
     pub async fn write<T, F>(&self, work: F) -> Result<T, Error>
     where
@@ -169,20 +182,38 @@ impl Store {
         &self.secrets
     }
 
-    /// Copies the database, consistent as of now, into `to`, which must not exist.
+    /// Whether the database is a file in the home, and so ours to copy.
+    pub fn is_file(&self) -> bool {
+        self.engine.is_file()
+    }
+
+    /// Copies the database, consistent as of now, into `to`, which must not exist. `Elsewhere` for one in Postgres.
     pub async fn backup(&self, to: PathBuf) -> Result<(), Error> {
-        self.engine.backup(to).await
+        self.engine.back_up(to).await
     }
 }
 
-/// Folds the write-ahead log of a store nobody writes to any more into its database, so that the file is whole by itself.
-pub fn fold_log(home: &Path) -> Result<(), Error> {
-    let connection = rusqlite::Connection::open(home.join("peregrine.db"))?;
-    connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;
-    Ok(())
+impl Error {
+    /// The same for another caller whose work was in the same commit.
+    fn copy(&self) -> Error {
+        match self {
+            Error::Full { path } => Error::Full { path: path.clone() },
+            Error::Corrupt { path, backups } => Error::Corrupt { path: path.clone(), backups: backups.clone() },
+            Error::Unreachable { database, source } => {
+                Error::Unreachable { database: database.clone(), source: Arc::clone(source) }
+            }
+            Error::Taken { database } => Error::Taken { database: database.clone() },
+            Error::Sql(source) => Error::Sql(Arc::clone(source)),
+            other => Error::Sql(Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(other.to_string()))),
+        }
+    }
 }
 
-impl Tx<'_> {
+impl<'c> Tx<'c> {
+    fn on(on: &'c mut dyn engine::Connection, keyring: &'c secrets::Keyring) -> Tx<'c> {
+        Tx { on, changes: 0, rung: [false; BELLS], keyring }
+    }
+
     /// Rings this bell once the transaction is durable.
     pub fn ring(&mut self, bell: Bell) {
         self.rung[bell as usize] = true;

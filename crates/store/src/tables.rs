@@ -5,6 +5,7 @@ mod audit;
 mod blobs;
 mod events;
 mod experiments;
+mod job_labels;
 mod job_pages;
 mod jobs;
 mod logged_models;

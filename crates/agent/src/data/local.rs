@@ -17,12 +17,15 @@ use std::{
 /// Past this many files one flush of the whole file system is quicker than one per file.
 const FLUSH_ONE_BY_ONE: usize = 64;
 
-/// A writable copy for a job: `to` for a folder, `to/<name>` for a file.
-pub(super) fn copy(from: &Path, to: &Path) -> Result<PathBuf, Error> {
+/// A writable copy for a job: `to` for a folder, `to/<name>` for a file. Stops between two files when it is not wanted.
+pub(super) fn copy(from: &Path, to: &Path, wanted: impl Fn() -> bool) -> Result<PathBuf, Error> {
+    if !wanted() {
+        return Ok(to.to_owned());
+    }
     let tree = walk(from)?;
     let single = from.is_file();
     make_folder(to)?;
-    for entry in &tree.entries {
+    for entry in tree.entries.iter().take_while(|_| wanted()) {
         let target = below(to, &entry.name)?;
         match entry.kind {
             Kind::Folder => make_folder(&target)?,

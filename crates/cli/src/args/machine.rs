@@ -51,6 +51,9 @@ pub(crate) struct Start {
     /// Private key in PEM
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_key: Option<PathBuf>,
+    /// Keep records in this Postgres; a password in it is seen by whoever lists processes, so set `store.password_file`
+    #[arg(long, value_name = "URL")]
+    pub(crate) store_url: Option<String>,
     /// Log to a file because nobody watches; set by the command that starts a server in the background
     #[arg(long, hide = true)]
     pub(crate) detached: bool,
@@ -121,6 +124,10 @@ pub(crate) enum AgentVerb {
     Run,
     /// Keep the node's agent running
     Keep,
+    /// Run one attempt, or one part of it, as the first process of a pod
+    Pod,
+    /// Run the agent of a pod
+    Part,
 }
 
 #[derive(Debug, Subcommand)]

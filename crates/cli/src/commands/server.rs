@@ -71,6 +71,13 @@ async fn backup(context: &Context, args: &Backup) -> Done {
     if to.exists() {
         return Err(Failure::input(format!("`{}` already exists", to.display())).hint("choose another name"));
     }
+    if let Some(address) = &context.config.postgres {
+        let home = context.config.home.display();
+        return Err(Failure::input(format!("cannot copy the database `{address}`"))
+            .because("it is kept by Postgres, whose own tools copy it")
+            .hint(format!("run `pg_dump --format=custom --file={} {address}`", to.display()))
+            .hint(format!("keys and files are beside it: copy `{home}/keys` and `{home}/blobs` as well")));
+    }
     local::backup(&context.config, &to).await?;
     context
         .output

@@ -82,6 +82,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "0",
         "the most the stores of one workspace may hold, such as `500Gi`; 0 is no limit",
     ),
+    setting(
+        "store.url",
+        "PEREGRINE_STORE_URL",
+        "",
+        "a database in Postgres, such as `postgresql://user@host/database`; a file in the home when absent",
+    ),
+    setting("store.password_file", "PEREGRINE_STORE_PASSWORD_FILE", "", "file with the password for that database"),
     setting("local.cache_size", "PEREGRINE_LOCAL_CACHE_SIZE", "20Gi", "the most the cache of remote data may hold"),
 ];
 

@@ -3,7 +3,7 @@
 use controller::{Context, tick};
 use domain::{JobName, Plan, Resources, Timestamp, report::NodeFacts};
 use std::sync::Arc;
-use store::{NewJob, Store};
+use store::NewJob;
 
 fn job(name: &str, cpus: u64) -> NewJob {
     NewJob {
@@ -24,8 +24,8 @@ fn job(name: &str, cpus: u64) -> NewJob {
 
 #[tokio::test]
 async fn jobs_that_fit_nowhere_do_not_hold_up_those_behind_them() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
+    let home = crate::Home::new();
+    let store = home.open();
     let facts = NodeFacts {
         node: "n".into(),
         boot_id: "b".into(),

@@ -9,6 +9,7 @@ mod agent;
 mod chance;
 mod desk;
 
+use super::Home;
 use agent::{Agent, CAPACITY};
 use chance::Chance;
 use controller::{Context, WINDOW, tick};
@@ -19,7 +20,6 @@ use std::{
     sync::Arc,
 };
 use store::{JobFilter, JobRow, NewJob, QueuedJob, Store};
-use tempfile::TempDir;
 
 const SEEDS: u64 = 200;
 const STEPS: u64 = 120;
@@ -36,7 +36,7 @@ fn now() -> Timestamp {
 }
 
 struct Sim {
-    home: TempDir,
+    home: Home,
     cx: Context,
     agent: Agent,
     chance: Chance,
@@ -106,10 +106,8 @@ impl Drop for NameOnPanic {
 
 impl Sim {
     fn new(seed: u64) -> Sim {
-        // Durability is the store's own matter; a disk in memory makes room for more seeds.
-        let memory = std::path::Path::new("/dev/shm");
-        let home = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
-        let cx = Context { store: Store::open(home.path()).unwrap(), drivers: Arc::default(), clock: now };
+        let home = Home::new();
+        let cx = Context { store: home.open(), drivers: Arc::default(), clock: now };
         let (agent, chance) = (Agent::new(), Chance::seeded(seed));
         Sim { home, cx, agent, chance, seen_at: 0, submitted: 0, history: Vec::new(), ended: BTreeMap::new() }
     }
@@ -204,7 +202,11 @@ impl Sim {
 
     /// The server dies and is started again on what it left.
     fn reopen(&mut self) {
-        self.cx.store = Store::open(self.home.path()).unwrap();
+        // A database in Postgres has one server, so the old one goes first.
+        if self.home.postgres.is_some() {
+            self.cx.store = Store::open(self.home.folder.path()).unwrap();
+        }
+        self.cx.store = self.home.open();
     }
 
     async fn check(&mut self) {

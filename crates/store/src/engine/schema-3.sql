@@ -27,7 +27,7 @@ create table runs (
     experiment integer not null,
     job_seq integer,
     name text not null,
-    user text not null,
+    "user" text not null,
     status text not null,
     started_at integer not null,
     ended_at integer,
@@ -142,7 +142,7 @@ insert into experiments (workspace, number, name, created_at, changed_at)
 insert into experiments (workspace, number, name, created_at, changed_at)
     select workspace, row_number() over (partition by workspace order by min(seq)), experiment, min(created_at), min(created_at)
     from jobs where experiment <> 'Default' group by workspace, experiment;
-insert into runs (workspace, run_id, experiment, job_seq, name, user, status, started_at, ended_at, deleted_at)
+insert into runs (workspace, run_id, experiment, job_seq, name, "user", status, started_at, ended_at, deleted_at)
     select j.workspace, j.name, e.seq, j.seq, j.name, j.created_by,
         case j.status when 'Completed' then 'FINISHED' when 'Failed' then 'FAILED' when 'Canceled' then 'KILLED'
             when 'Queued' then 'SCHEDULED' when 'Preparing' then 'SCHEDULED' else 'RUNNING' end,

@@ -1,9 +1,8 @@
 //! Values that go into statements and come out of rows, the same for every engine.
 
 use crate::{Error, Tx};
-use rusqlite::{ToSql, types::ToSqlOutput, types::ValueRef};
 
-/// A value of a column.
+/// A value of a column, or a list of them for a statement that asks whether a column is `in` it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Null,
@@ -11,31 +10,32 @@ pub enum Value {
     Real(f64),
     Text(String),
     Blob(Vec<u8>),
+    Ints(Vec<i64>),
+    Texts(Vec<String>),
 }
 
 /// One row of an answer, by position.
 #[derive(Debug)]
-pub struct Row(Vec<Value>);
+pub struct Row(pub(super) Vec<Value>);
 
 impl Tx<'_> {
     /// Runs a statement; how many rows it changed.
     pub(crate) fn exec(&mut self, sql: &str, values: &[Value]) -> Result<usize, Error> {
-        let mut statement = self.on.prepare_cached(sql)?;
-        statement
-            .execute(rusqlite::params_from_iter(values))
-            .map_err(|error| crate::engine::sort(error.into(), "peregrine.db".as_ref()))
+        let changed = self.on.exec(sql, values)?;
+        self.changes += changed;
+        Ok(changed)
+    }
+
+    /// Adds a row with a statement that ends in `returning`; the number it was given.
+    pub(crate) fn insert(&mut self, sql: &str, values: &[Value]) -> Result<i64, Error> {
+        let added = self.fetch_one(sql, values)?;
+        self.changes += 1;
+        added.map_or(Err(Error::Decode("an insert returned nothing".into())), |mut row| row.int(0))
     }
 
     /// Runs a query; all its rows.
     pub(crate) fn fetch(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
-        let mut statement = self.on.prepare_cached(sql)?;
-        let columns = statement.column_count();
-        let mut rows = statement.query(rusqlite::params_from_iter(values))?;
-        let mut all = Vec::new();
-        while let Some(row) = rows.next()? {
-            all.push(Row((0..columns).map(|i| row.get_ref(i).map(Value::of)).collect::<Result<_, _>>()?));
-        }
-        Ok(all)
+        self.on.fetch(sql, values)
     }
 
     /// The first row, if there is one.
@@ -106,30 +106,6 @@ impl Row {
     }
 }
 
-impl Value {
-    fn of(raw: ValueRef<'_>) -> Value {
-        match raw {
-            ValueRef::Null => Value::Null,
-            ValueRef::Integer(n) => Value::Int(n),
-            ValueRef::Real(n) => Value::Real(n),
-            ValueRef::Text(bytes) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
-            ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
-        }
-    }
-}
-
-impl ToSql for Value {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Value::Null => ValueRef::Null,
-            Value::Int(n) => ValueRef::Integer(*n),
-            Value::Real(n) => ValueRef::Real(*n),
-            Value::Text(text) => ValueRef::Text(text.as_bytes()),
-            Value::Blob(bytes) => ValueRef::Blob(bytes),
-        }))
-    }
-}
-
 impl From<&str> for Value {
     fn from(text: &str) -> Value {
         Value::Text(text.to_owned())
@@ -157,6 +133,12 @@ impl From<f64> for Value {
 impl From<i64> for Value {
     fn from(n: i64) -> Value {
         Value::Int(n)
+    }
+}
+
+impl From<&[i64]> for Value {
+    fn from(list: &[i64]) -> Value {
+        Value::Ints(list.to_vec())
     }
 }
 

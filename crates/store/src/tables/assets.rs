@@ -138,8 +138,8 @@ impl Tx<'_> {
     ) -> Result<Vec<AssetRow>, Error> {
         let (beyond, order) = if filter.oldest_first { (">", "") } else { ("<", " desc") };
         let sql = format!(
-            "select {ROW} from assets where workspace = ?1 and kind = ?2 and name = ?3 and (?4 is null or archived = ?4) \
-             and (?5 is null or seq {beyond} ?5) order by seq{order} limit ?6"
+            "select {ROW} from assets where workspace = ?1 and kind = ?2 and name = ?3 and (archived = ?4 or ?4 is null) \
+             and (seq {beyond} ?5 or ?5 is null) order by seq{order} limit ?6"
         );
         let values = [
             workspace.into(),

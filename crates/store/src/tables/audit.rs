@@ -58,9 +58,9 @@ impl Tx<'_> {
         acting: &Acting,
         work: impl FnOnce(&mut Tx<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let before = self.on.total_changes();
+        let before = self.changes;
         let done = work(self)?;
-        let changed = self.on.total_changes() != before;
+        let changed = self.changes != before;
         let act = changed.then(|| acting.lock().expect("nothing panics while it holds the act").take()).flatten();
         if let Some(act) = act {
             self.add_audit(&act, 200)?;
@@ -95,7 +95,7 @@ impl Tx<'_> {
     pub fn audit(&mut self, workspace: Option<&str>, before: Option<i64>, limit: i64) -> Result<Vec<AuditRow>, Error> {
         let rows = self.fetch(
             "select id, at, caller, workspace, route, method, path, status from audit \
-             where (?1 is null or workspace = ?1 collate nocase) and (?2 is null or id < ?2) order by id desc limit ?3",
+             where (lower(workspace) = lower(?1) or ?1 is null) and (id < ?2 or ?2 is null) order by id desc limit ?3",
             &[workspace.into(), before.into(), limit.into()],
         )?;
         rows.into_iter().map(audit_of).collect()

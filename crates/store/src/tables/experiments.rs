@@ -50,12 +50,12 @@ impl Tx<'_> {
             DEFAULT_EXPERIMENT => 0,
             _ => self.fetch_one(next, &[workspace.into()])?.map_or(Ok(0), |mut row| row.int(0))?.max(1),
         };
-        self.exec(
+        let seq = self.insert(
             "insert into experiments (workspace, number, name, artifact_location, created_at, changed_at) \
-             values (?1, ?2, ?3, ?4, ?5, ?5)",
+             values (?1, ?2, ?3, ?4, ?5, ?5) returning seq",
             &[workspace.into(), number.into(), name.into(), location.into(), now.into()],
         )?;
-        Ok((self.on.last_insert_rowid(), number))
+        Ok((seq, number))
     }
 
     pub fn experiment(&mut self, workspace: &str, number: i64) -> Result<Option<ExperimentRow>, Error> {

@@ -39,7 +39,7 @@ impl Tx<'_> {
         let mut further = None;
         if bounded {
             let sql = format!(
-                "select count(*), min(seq) from (select seq from jobs where {} order by seq desc limit ?{})",
+                "select count(*), min(seq) from (select seq from jobs where {} order by seq desc limit ?{}) looked",
                 terms.sql,
                 terms.values.len() + 1
             );
@@ -92,12 +92,11 @@ impl Terms {
         }
         let Some(tag) = &filter.tag else { return };
         let (key, value) = tag.split_once('=').map_or((tag.as_str(), None), |(key, value)| (key, Some(value)));
-        self.values.push(key.into());
-        let found = format!("json_extract(body, '$.tags.' || json_quote(?{}))", self.values.len());
-        match value {
-            Some(value) => self.add(&format!("{found} ="), value.into()),
-            None => self.sql += &format!(" and {found} is not null"),
+        self.add("exists (select 1 from job_labels where job_seq = seq and kind = 'tag' and key =", key.into());
+        if let Some(value) = value {
+            self.add("value =", value.into());
         }
+        self.sql += ")";
     }
 
     fn add(&mut self, condition: &str, value: Value) {

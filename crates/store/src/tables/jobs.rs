@@ -62,10 +62,10 @@ impl Tx<'_> {
     pub fn insert_job(&mut self, new: &NewJob) -> Result<i64, Error> {
         let state = JobState::Queued { since: new.at };
         let needs = new.plan.needs();
-        self.exec(
+        let seq = self.insert(
             "insert into jobs (workspace, name, body, plan, state, phase, status, note, kind, experiment, target, priority, \
              max_retries, registers, created_by, created_at, changed_at, cpu_milli, memory_bytes, gpus) \
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19)",
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19) returning seq",
             &[
                 new.workspace.as_str().into(),
                 new.name.as_str().into(),
@@ -88,7 +88,7 @@ impl Tx<'_> {
                 i64::from(needs.gpus).into(),
             ],
         )?;
-        let seq = self.on.last_insert_rowid();
+        self.add_labels(seq, &new.body)?;
         self.insert_job_run(seq, new)?;
         self.add_event(seq, new.at, "accepted", &format!("accepted for compute target `{}`", new.target))?;
         self.ring(Bell::Queue);
@@ -145,6 +145,8 @@ impl Tx<'_> {
             "update jobs set body = ?2, archived = ?3, changed_at = ?4 where seq = ?1",
             &[seq.into(), body.into(), archived.into(), now.into()],
         )?;
+        self.exec("delete from job_labels where job_seq = ?1", &[seq.into()])?;
+        self.add_labels(seq, body)?;
         self.archive_job_run(seq, archived, now)?;
         self.ring(Bell::Jobs);
         Ok(())
@@ -158,7 +160,7 @@ impl Tx<'_> {
     /// Jobs by their place in the table, in no order.
     pub fn jobs_by_seq(&mut self, seqs: &[i64]) -> Result<Vec<JobRow>, Error> {
         let sql = format!("select {ROW} from jobs where seq in (select value from json_each(?1))");
-        self.fetch(&sql, &[super::points::list(seqs)])?.into_iter().map(row_of).collect()
+        self.fetch(&sql, &[seqs.into()])?.into_iter().map(row_of).collect()
     }
 
     pub fn job_by_seq(&mut self, seq: i64) -> Result<Option<Job>, Error> {
@@ -214,7 +216,7 @@ impl Tx<'_> {
     pub fn handed(&mut self) -> Result<Vec<(i64, i64)>, Error> {
         let rows = self.fetch(
             "select priority, count(*) from jobs \
-             where phase in ('placed', 'preparing', 'running', 'finalizing', 'stopping') group by priority",
+             where phase in ('placed', 'preparing', 'running', 'finalizing', 'stopping') group by priority order by priority",
             &[],
         )?;
         rows.into_iter().map(|mut row| Ok((row.int(0)?, row.int(1)?))).collect()
@@ -229,7 +231,8 @@ impl Tx<'_> {
 
     /// Jobs at work, and what they hold together.
     pub fn in_use(&mut self) -> Result<InUse, Error> {
-        let sql = "select count(*), coalesce(sum(cpu_milli), 0), coalesce(sum(memory_bytes), 0), coalesce(sum(gpus), 0) \
+        let sql = "select count(*), cast(coalesce(sum(cpu_milli), 0) as bigint), \
+                   cast(coalesce(sum(memory_bytes), 0) as bigint), cast(coalesce(sum(gpus), 0) as bigint) \
                    from jobs where phase in ('preparing', 'running', 'finalizing', 'stopping')";
         let Some(mut row) = self.fetch_one(sql, &[])? else { return Ok(InUse::default()) };
         let mut amount = |at| row.int(at).map(|n| u64::try_from(n).unwrap_or(0));
@@ -246,7 +249,7 @@ impl Tx<'_> {
     pub fn phases(&mut self) -> Result<Vec<(String, i64)>, Error> {
         let rows = self.fetch(
             "select phase, count(*) from jobs \
-             where phase in ('queued', 'placed', 'preparing', 'running', 'finalizing', 'stopping') group by phase",
+             where phase in ('queued', 'placed', 'preparing', 'running', 'finalizing', 'stopping') group by phase order by phase",
             &[],
         )?;
         rows.into_iter().map(|mut row| Ok((row.text(0)?, row.int(1)?))).collect()

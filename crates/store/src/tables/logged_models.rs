@@ -2,7 +2,7 @@
 //!
 //! A model's tags and params are read and written whole, so they are one text. Invariant: a point of a model is kept once.
 
-use crate::{Error, Row, Tx, tables::points::list};
+use crate::{Error, Row, Tx};
 use domain::{Timestamp, tracking::Point};
 use std::collections::BTreeMap;
 
@@ -104,9 +104,9 @@ impl Tx<'_> {
     pub fn logged_models(&mut self, workspace: &str, numbers: &[i64]) -> Result<Vec<LoggedModelRow>, Error> {
         let sql = format!(
             "select {ROW} from logged_models m join experiments e on e.seq = m.experiment \
-             where m.workspace = ?2 and m.deleted = 0 and e.number in (select value from json_each(?1))"
+             where m.workspace = ?2 and m.deleted = 0 and e.number in (select value from json_each(?1)) order by m.seq"
         );
-        self.fetch(&sql, &[list(numbers), workspace.into()])?.into_iter().map(row_of).collect()
+        self.fetch(&sql, &[numbers.into(), workspace.into()])?.into_iter().map(row_of).collect()
     }
 
     /// Adds a point to the model it names; a model that is not there gets none.
@@ -137,7 +137,7 @@ impl Tx<'_> {
                    from model_points p join logged_models m on m.seq = p.model \
                    where p.model in (select value from json_each(?1)) order by p.seq";
         let mut all: BTreeMap<i64, Vec<ModelPoint>> = BTreeMap::new();
-        for mut row in self.fetch(sql, &[list(models)])? {
+        for mut row in self.fetch(sql, &[models.into()])? {
             let value = row.maybe_real(6)?.unwrap_or(f64::NAN);
             let given = |text: String| Some(text).filter(|text| !text.is_empty());
             all.entry(row.int(0)?).or_default().push(ModelPoint {
@@ -164,9 +164,10 @@ impl Tx<'_> {
 
     /// The models some runs have read and made, by run.
     pub fn run_models(&mut self, runs: &[i64]) -> Result<BTreeMap<i64, Vec<RunModel>>, Error> {
-        let sql = "select run, made, model_id, step from run_models where run in (select value from json_each(?1))";
+        let sql = "select run, made, model_id, step from run_models \
+                   where run in (select value from json_each(?1)) order by run, made, model_id";
         let mut all: BTreeMap<i64, Vec<RunModel>> = BTreeMap::new();
-        for mut row in self.fetch(sql, &[list(runs)])? {
+        for mut row in self.fetch(sql, &[runs.into()])? {
             let model = RunModel { made: row.int(1)? != 0, model_id: row.text(2)?, step: row.maybe_int(3)? };
             all.entry(row.int(0)?).or_default().push(model);
         }

@@ -70,7 +70,10 @@ impl Tx<'_> {
         if self.fetch_one(open, &[name.into()])?.is_some() {
             return Err(Error::Conflict);
         }
-        self.exec("delete from events where job_seq in (select seq from jobs where workspace = ?1)", &[name.into()])?;
+        for table in ["events", "job_labels"] {
+            let sql = format!("delete from {table} where job_seq in (select seq from jobs where workspace = ?1)");
+            self.exec(&sql, &[name.into()])?;
+        }
         self.purge_tracking(name)?;
         for table in ["jobs", "assets", "datastores", "computes", "records", "operations", "roles", "blob_metadata"] {
             self.exec(&format!("delete from {table} where workspace = ?1"), &[name.into()])?;
@@ -109,7 +112,7 @@ impl Tx<'_> {
         self.exec(
             "insert into datastores (workspace, name, body, secret, is_default, created_at, changed_at) \
              values (?1, ?2, ?3, ?4, ?5, ?6, ?7) on conflict (workspace, name) \
-             do update set body = ?3, secret = coalesce(?4, secret), is_default = ?5, changed_at = ?7",
+             do update set body = ?3, secret = coalesce(?4, datastores.secret), is_default = ?5, changed_at = ?7",
             &[
                 workspace.into(),
                 row.name.as_str().into(),
@@ -166,7 +169,7 @@ impl Tx<'_> {
         };
         self.exec(
             "insert into computes (workspace, name, body, secret, created_at, changed_at) values (?1, ?2, ?3, ?4, ?5, ?6) \
-             on conflict (workspace, name) do update set body = ?3, secret = coalesce(?4, secret), changed_at = ?6",
+             on conflict (workspace, name) do update set body = ?3, secret = coalesce(?4, computes.secret), changed_at = ?6",
             &[
                 workspace.into(),
                 row.name.as_str().into(),

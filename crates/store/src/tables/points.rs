@@ -4,7 +4,7 @@
 //! them they are folded: per metric a chunk is added and the latest value is written, which search reads.
 //! Invariants: a point that was acknowledged is in a batch or in a chunk; folding changes nothing that is shown.
 
-use crate::{Bell, Error, Tx, Value};
+use crate::{Bell, Error, Tx};
 use domain::tracking::points::{self, Point};
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ impl Tx<'_> {
         let sql = "select distinct b.run from point_batches b join runs r on r.seq = b.run \
                    join experiments e on e.seq = r.experiment \
                    where b.rows > 0 and e.workspace = ?2 and e.number in (select value from json_each(?1))";
-        let rows = self.fetch(sql, &[list(numbers), workspace.into()])?;
+        let rows = self.fetch(sql, &[numbers.into(), workspace.into()])?;
         rows.into_iter().map(|mut row| row.int(0)).collect()
     }
 
@@ -87,8 +87,8 @@ impl Tx<'_> {
             &[run.into()],
         )?;
         self.exec(
-            "update point_batches set rows = 0, total_bytes = 0, points = x'' where run = ?1 and rows > 0",
-            &[run.into()],
+            "update point_batches set rows = 0, total_bytes = 0, points = ?2 where run = ?1 and rows > 0",
+            &[run.into(), Vec::new().into()],
         )?;
         Ok(())
     }
@@ -172,14 +172,14 @@ impl Tx<'_> {
         let sql =
             "select run, key, nan, value, at, step from latest_metrics where run in (select value from json_each(?1))";
         let mut all: BTreeMap<i64, BTreeMap<String, Point>> = BTreeMap::new();
-        for mut row in self.fetch(sql, &[list(runs)])? {
+        for mut row in self.fetch(sql, &[runs.into()])? {
             let value = if row.int(2)? != 0 { f64::NAN } else { row.real(3)? };
             let point = Point { value, timestamp_ms: row.int(4)?, step: row.int(5)? };
             all.entry(row.int(0)?).or_default().insert(row.text(1)?, point);
         }
         let loose =
             "select distinct run from point_batches where rows > 0 and run in (select value from json_each(?1))";
-        for mut row in self.fetch(loose, &[list(runs)])? {
+        for mut row in self.fetch(loose, &[runs.into()])? {
             let run = row.int(0)?;
             for (key, gathered) in self.loose_points(run, None)? {
                 let known = all.entry(run).or_default();
@@ -227,10 +227,4 @@ fn batch(bytes: &[u8]) -> Result<Vec<(String, Vec<Point>)>, Error> {
 
 fn decoded(bytes: &[u8]) -> Result<Vec<Point>, Error> {
     points::decode(bytes).map_err(|error| Error::Decode(error.to_string()))
-}
-
-/// Numbers as one value of a statement, which reads them with `json_each`.
-pub(crate) fn list(all: &[i64]) -> Value {
-    let text: Vec<String> = all.iter().map(i64::to_string).collect();
-    format!("[{}]", text.join(",")).into()
 }

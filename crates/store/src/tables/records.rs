@@ -62,7 +62,7 @@ impl Tx<'_> {
     pub fn records(&mut self, filter: &RecordFilter) -> Result<Vec<RecordRow>, Error> {
         let sql = format!(
             "select {ROW} from records where workspace = ?1 and kind = ?2 and parent = ?3 and name > ?4 \
-             and (?5 is null or archived = ?5) order by name limit ?6"
+             and (archived = ?5 or ?5 is null) order by name limit ?6"
         );
         let values = [
             filter.workspace.as_str().into(),

@@ -8,10 +8,7 @@ mod terms;
 
 use crate::{
     Error, RunRow, Tx, Value,
-    tables::{
-        points::list,
-        runs::{RUN, run_of},
-    },
+    tables::runs::{RUN, run_of},
 };
 use domain::tracking::{Clause, Entity, Filter, Order, OrderKey, ViewType};
 use terms::{Statement, metric_holds};
@@ -42,7 +39,7 @@ impl Tx<'_> {
     /// The runs a query finds. Points that are not folded yet are not seen by filters and orders of metrics.
     pub fn search_runs(&mut self, query: &RunQuery) -> Result<Vec<RunRow>, Error> {
         let sql = "select seq from experiments where workspace = ?2 and number in (select value from json_each(?1))";
-        let within = self.fetch(sql, &[list(&query.experiments), query.workspace.as_str().into()])?;
+        let within = self.fetch(sql, &[query.experiments.as_slice().into(), query.workspace.as_str().into()])?;
         let within: Vec<i64> = within.into_iter().map(|mut row| row.int(0)).collect::<Result<_, _>>()?;
         let (mut found, mut skip) = (Vec::new(), query.from);
         for phase in query.phases() {
@@ -105,13 +102,14 @@ impl RunQuery {
         let lead = if led.is_some() { "m.experiment" } else { "r.experiment" };
         statement.push(match led {
             // The order of the tables is the order they are read in: along the index of latest values.
-            Some(_) => " from latest_metrics m cross join runs r on r.seq = m.run",
+            Some(_) => " from latest_metrics m cross join runs r",
             None => " from runs r",
         });
-        statement.push(" join experiments e on e.seq = r.experiment where ").push(lead);
+        statement.push(" join experiments e on e.seq = r.experiment where ");
+        statement.push(if led.is_some() { "r.seq = m.run and " } else { "" }).push(lead);
         match within {
             [one] => statement.push(" = ").bind((*one).into()),
-            many => statement.push(" in (select value from json_each(").bind(list(many)).push("))"),
+            many => statement.push(" in (select value from json_each(").bind(many.into()).push("))"),
         };
         match phase {
             Phase::All => {}

@@ -3,7 +3,7 @@
 //! Invariants: a parameter is written once; the status and times of a run that is a job are the job's, written in the
 //! transaction that changes the job.
 
-use crate::{Error, NewJob, Row, Tx, tables::points::list};
+use crate::{Error, NewJob, Row, Tx};
 use domain::{Job, Timestamp};
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ impl Tx<'_> {
     /// A job that is archived is a run that was put away.
     pub(crate) fn archive_job_run(&mut self, job_seq: i64, archived: bool, now: Timestamp) -> Result<(), Error> {
         self.exec(
-            "update runs set deleted_at = case when ?2 then coalesce(deleted_at, ?3) end where job_seq = ?1",
+            "update runs set deleted_at = case when ?2 = 1 then coalesce(deleted_at, ?3) end where job_seq = ?1",
             &[job_seq.into(), archived.into(), now.into()],
         )?;
         Ok(())
@@ -95,7 +95,7 @@ impl Tx<'_> {
     /// Puts all runs of an experiment away, or brings them back; jobs are archived with their runs.
     pub fn delete_runs_of(&mut self, experiment: i64, deleted: bool, now: Timestamp) -> Result<(), Error> {
         self.exec(
-            "update runs set deleted_at = case when ?2 then coalesce(deleted_at, ?3) end where experiment = ?1",
+            "update runs set deleted_at = case when ?2 = 1 then coalesce(deleted_at, ?3) end where experiment = ?1",
             &[experiment.into(), deleted.into(), now.into()],
         )?;
         self.exec(
@@ -106,9 +106,9 @@ impl Tx<'_> {
     }
 
     pub fn insert_run(&mut self, new: &NewRun<'_>) -> Result<i64, Error> {
-        self.exec(
-            "insert into runs (workspace, run_id, experiment, job_seq, name, user, status, started_at) \
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        self.insert(
+            "insert into runs (workspace, run_id, experiment, job_seq, name, \"user\", status, started_at) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) returning seq",
             &[
                 new.workspace.into(),
                 new.run_id.into(),
@@ -119,8 +119,7 @@ impl Tx<'_> {
                 new.status.into(),
                 new.started_at.into(),
             ],
-        )?;
-        Ok(self.on.last_insert_rowid())
+        )
     }
 
     pub fn run(&mut self, workspace: &str, run_id: &str) -> Result<Option<RunRow>, Error> {
@@ -183,7 +182,7 @@ impl Tx<'_> {
     fn texts_of(&mut self, table: &str, runs: &[i64]) -> Result<Texts, Error> {
         let sql = format!("select run, key, value from {table} where run in (select value from json_each(?1))");
         let mut all = Texts::new();
-        for mut row in self.fetch(&sql, &[list(runs)])? {
+        for mut row in self.fetch(&sql, &[runs.into()])? {
             let (run, key, value) = (row.int(0)?, row.text(1)?, row.text(2)?);
             all.entry(run).or_default().insert(key, value);
         }
@@ -209,7 +208,7 @@ impl Tx<'_> {
     pub fn inputs_of(&mut self, runs: &[i64]) -> Result<BTreeMap<i64, Vec<String>>, Error> {
         let sql = "select run, body from run_inputs where run in (select value from json_each(?1)) order by run, name, digest";
         let mut all: BTreeMap<i64, Vec<String>> = BTreeMap::new();
-        for mut row in self.fetch(sql, &[list(runs)])? {
+        for mut row in self.fetch(sql, &[runs.into()])? {
             let run = row.int(0)?;
             all.entry(run).or_default().push(row.text(1)?);
         }
@@ -222,9 +221,9 @@ impl Tx<'_> {
         let sql = "select distinct e.number, i.name, i.digest, i.context from run_inputs i join runs r on r.seq = i.run \
                    join experiments e on e.seq = r.experiment \
                    where e.workspace = ?2 and e.number in (select value from json_each(?1)) \
-                   order by e.number, i.name, i.digest, i.context limit 1000";
+                   order by e.number, i.name, i.digest, i.context nulls first limit 1000";
         let mut all = Vec::new();
-        for mut row in self.fetch(sql, &[list(numbers), workspace.into()])? {
+        for mut row in self.fetch(sql, &[numbers.into(), workspace.into()])? {
             let (name, digest, context) = (row.text(1)?, row.text(2)?, row.maybe_text(3)?);
             all.push((row.int(0)?, RunInput { name, digest, context, body: String::new() }));
         }

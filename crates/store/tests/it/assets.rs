@@ -1,6 +1,6 @@
 //! Assets: versions, what `latest` means, what stays out of sight.
 
-use crate::{NOW, fresh};
+use super::{NOW, fresh};
 use store::{AssetKey, Error, Store};
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Group commit: many writers share one commit, and one that fails is undone alone.
 
-use crate::{fresh, new_job};
+use super::{fresh, new_job};
 use std::sync::mpsc;
 use store::{Bell, Error, JobFilter, Store};
 
@@ -55,10 +55,11 @@ async fn work_that_panics_is_undone_and_the_next_goes_on() {
 }
 
 #[tokio::test]
-async fn what_was_answered_is_there_for_whoever_opens_the_file_next() {
+async fn what_was_answered_is_there_for_whoever_opens_it_next() {
     let (home, store) = fresh();
     insert(&store, "kept".into()).await.unwrap().unwrap();
-    let other = Store::open(home.path()).unwrap();
+    drop(store);
+    let other = home.open();
     assert_eq!(count(&other).await, 1);
 }
 

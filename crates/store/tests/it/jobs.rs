@@ -1,6 +1,6 @@
 //! Jobs: accepted once, changed only from the version that was read, listed in pages that stay put.
 
-use crate::{NOW, fresh, new_job};
+use super::{NOW, fresh, new_job};
 use domain::{Job, JobEvent, Outcome, Timestamp};
 use store::{Error, JobFilter, NewJob, Store};
 

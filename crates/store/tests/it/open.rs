@@ -1,12 +1,12 @@
-//! Opening: a database of a newer version or with damage is refused and left as it is; a backup is a database.
+//! Opening a database in the home: one of a newer version or with damage is refused and left as it is; a backup is a database.
 
-use crate::{fresh, new_job};
+use crate::{Home, new_job};
 use std::{fs, path::Path};
 use store::{Error, JobFilter, SCHEMA_VERSION, Store};
 
 #[tokio::test]
 async fn a_database_of_a_newer_version_is_refused_and_not_touched() {
-    let (home, store) = fresh();
+    let (home, store) = Home::with_sqlite().opened();
     store.write(|tx| tx.insert_job(&new_job("a"))).await.unwrap();
     drop(store);
     set_version(home.path(), SCHEMA_VERSION + 5);
@@ -34,7 +34,7 @@ fn a_file_that_is_no_database_is_refused_with_the_way_to_restore() {
 
 #[tokio::test]
 async fn damage_inside_a_database_is_found_when_it_is_opened() {
-    let (home, store) = fresh();
+    let (home, store) = Home::with_sqlite().opened();
     for n in 0..50 {
         store.write(move |tx| tx.insert_job(&new_job(&format!("job-{n}")))).await.unwrap();
     }
@@ -52,7 +52,7 @@ async fn damage_inside_a_database_is_found_when_it_is_opened() {
 
 #[tokio::test]
 async fn a_backup_is_a_database_as_it_was_then() {
-    let (home, store) = fresh();
+    let (home, store) = Home::with_sqlite().opened();
     store.write(|tx| tx.insert_job(&new_job("before"))).await.unwrap();
     let restored = tempfile::tempdir().unwrap();
     store.backup(restored.path().join("peregrine.db")).await.unwrap();
@@ -63,6 +63,18 @@ async fn a_backup_is_a_database_as_it_was_then() {
     fs::write(&taken, "something else").unwrap();
     assert!(store.backup(taken.clone()).await.is_err());
     assert_eq!(fs::read_to_string(taken).unwrap(), "something else");
+}
+
+#[tokio::test]
+async fn what_was_answered_outlives_the_process() {
+    let (home, store) = Home::with_sqlite().opened();
+    store.write(|tx| tx.insert_job(&new_job("kept"))).await.unwrap();
+    // The files as they are at this moment are what a killed process leaves behind.
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["peregrine.db", "peregrine.db-wal"] {
+        fs::copy(home.path().join(name), copy.path().join(name)).unwrap();
+    }
+    assert_eq!(jobs(&Store::open(copy.path()).unwrap()).await, 1);
 }
 
 async fn jobs(store: &Store) -> usize {

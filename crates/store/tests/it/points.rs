@@ -109,21 +109,6 @@ async fn the_latest_value_is_that_of_the_last_step_not_of_the_last_request() {
 }
 
 #[tokio::test]
-async fn an_acknowledged_point_outlives_the_process() {
-    let home = tempfile::tempdir().unwrap();
-    let first = store::Store::open(home.path()).unwrap();
-    let run = run(&first, "r").await;
-    log(&first, run, "loss", vec![at(0, 1.0), at(1, 2.0)]).await;
-    // The files as they are at this moment are what a killed process leaves behind.
-    let copy = tempfile::tempdir().unwrap();
-    for name in ["peregrine.db", "peregrine.db-wal"] {
-        std::fs::copy(home.path().join(name), copy.path().join(name)).unwrap();
-    }
-    let second = Store::open(copy.path()).unwrap();
-    assert_eq!(history(&second, run, "loss").await, [at(0, 1.0), at(1, 2.0)]);
-}
-
-#[tokio::test]
 async fn a_purged_run_leaves_nothing_behind() {
     let (_home, store) = fresh();
     let (gone, stays) = (run(&store, "gone").await, run(&store, "stays").await);

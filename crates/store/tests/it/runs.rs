@@ -1,6 +1,6 @@
 //! Runs: found by what was logged, whether they are jobs or not.
 
-use super::{NOW, fresh, new_job};
+use super::{Home, NOW, fresh, new_job};
 use domain::{
     AttemptId, JobEvent, Outcome, Timestamp,
     tracking::{Filter, Order, Point, Subject, ViewType},
@@ -8,7 +8,7 @@ use domain::{
 use store::{NewRun, RunQuery, Store};
 
 /// Runs `a` to `f`, one a second, with metric `m`: 3, 1, not a number, none, 1, 2.
-async fn planted() -> (tempfile::TempDir, Store) {
+async fn planted() -> (Home, Store) {
     let (home, store) = fresh();
     let values = [Some(3.0), Some(1.0), Some(f64::NAN), None, Some(1.0), Some(2.0)];
     let plant = store.write(move |tx| {
@@ -40,7 +40,29 @@ async fn planted() -> (tempfile::TempDir, Store) {
     (home, store)
 }
 
+fn insert(tx: &mut store::Tx<'_>, id: &str) -> Result<i64, store::Error> {
+    let experiment = tx.experiment_named("w", "e", NOW)?;
+    tx.insert_run(&NewRun {
+        workspace: "w",
+        run_id: id,
+        experiment,
+        job_seq: None,
+        name: id,
+        user: "me",
+        status: "RUNNING",
+        started_at: NOW,
+    })
+}
+
 async fn find(store: &Store, filter: &str, order: &[&str], page: (usize, usize)) -> String {
+    rows(store, filter, order, page).await.into_iter().map(|row| row.run_id).collect::<Vec<_>>().join("")
+}
+
+async fn search(store: &Store, filter: &str, order: &[&str], page: (usize, usize)) -> Vec<i64> {
+    rows(store, filter, order, page).await.into_iter().map(|row| row.seq).collect()
+}
+
+async fn rows(store: &Store, filter: &str, order: &[&str], page: (usize, usize)) -> Vec<store::RunRow> {
     let query = RunQuery {
         workspace: "w".into(),
         experiments: vec![1],
@@ -50,8 +72,7 @@ async fn find(store: &Store, filter: &str, order: &[&str], page: (usize, usize))
         from: page.0,
         limit: page.1,
     };
-    let found = store.read(move |tx| tx.search_runs(&query)).await.unwrap();
-    found.into_iter().map(|row| row.run_id).collect::<Vec<_>>().join("")
+    store.read(move |tx| tx.search_runs(&query)).await.unwrap()
 }
 
 #[tokio::test]
@@ -73,6 +94,11 @@ async fn filters_find_what_they_name_and_nothing_else() {
         ("run_name LIKE '*'", ""),
         ("attributes.run_id IN ('a', 'z', 'c')", "ca"),
         ("attributes.start_time > 1700000003000", "fe"),
+        ("attributes.start_time > 1700000003000.5", "fe"),
+        ("attributes.end_time > 0", ""),
+        ("attributes.run_id NOT IN ('a', 'z', 'c')", "fedb"),
+        ("run_name LIKE 'Run !_'", ""),
+        ("run_name LIKE '%n \\\\_'", ""),
         ("params.lr = '0.3'' or ''1''=''1'", ""),
     ] {
         match Filter::parse(Subject::Runs, filter) {
@@ -95,6 +121,82 @@ async fn a_metric_orders_numbers_then_what_is_none_then_what_is_missing() {
         (vec!["params.lr DESC"], "fedcba"),
     ] {
         assert_eq!(find(&store, "", &order, (0, 100)).await, expect, "{order:?}");
+    }
+}
+
+#[tokio::test]
+async fn texts_are_kept_whole_and_ordered_by_their_bytes() {
+    let (_home, store) = fresh();
+    let texts = [
+        "",
+        " ",
+        "!x",
+        "10",
+        "9",
+        "A",
+        "B",
+        "_",
+        "a",
+        "a\0b",
+        "b",
+        "~",
+        "Ä",
+        "ä",
+        "\u{fffd}",
+        "\u{10ffff}",
+        "\u{10ffff}0",
+    ];
+    let plant = store.write(move |tx| {
+        for (n, text) in texts.iter().enumerate().rev() {
+            let run = insert(tx, &format!("r{n:02}"))?;
+            tx.put_run_tag(run, "t", text)?;
+        }
+        Ok(())
+    });
+    plant.await.unwrap();
+    for (order, backwards) in [("tags.t", false), ("tags.t DESC", true)] {
+        let found = search(&store, "", &[order], (0, 100)).await;
+        let mut tags = store
+            .read(move |tx| {
+                let all = tx.tags_of(&found)?;
+                Ok(found.iter().map(|run| all[run]["t"].clone()).collect::<Vec<_>>())
+            })
+            .await
+            .unwrap();
+        if backwards {
+            tags.reverse();
+        }
+        // Where a text is kept in another way, its neighbours may be too.
+        let plain = |text: &&String| !text.contains(['\0', '\u{10ffff}']);
+        assert!(tags.iter().filter(plain).is_sorted_by(|a, b| a.as_bytes() < b.as_bytes()), "{tags:?}");
+        tags.sort();
+        assert_eq!(tags, texts);
+    }
+}
+
+#[tokio::test]
+async fn the_ends_of_the_numbers_are_numbers() {
+    let (_home, store) = fresh();
+    let values = [f64::INFINITY, f64::MAX, 1e-300, 0.0, -0.0, f64::MIN, f64::NEG_INFINITY, f64::NAN];
+    let plant = store.write(move |tx| {
+        for (n, value) in values.into_iter().enumerate() {
+            let run = insert(tx, &n.to_string())?;
+            tx.append_points(run, &[("m", Point { timestamp_ms: 1, step: 0, value })])?;
+            tx.fold_points(run)?;
+        }
+        Ok(())
+    });
+    plant.await.unwrap();
+    for (filter, order, expect) in [
+        // Zero is zero, whatever its sign.
+        ("", vec!["metrics.m DESC", "run_id"], "01234567"),
+        ("", vec!["metrics.m", "run_id"], "65342107"),
+        ("metrics.m > 0", vec!["metrics.m", "run_id"], "210"),
+        ("metrics.m = 0", vec!["run_id"], "34"),
+        ("metrics.m < -1e308", vec!["metrics.m", "run_id"], "65"),
+        ("metrics.m != 0", vec!["run_id"], "012567"),
+    ] {
+        assert_eq!(find(&store, filter, &order, (0, 100)).await, expect, "{filter} {order:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Credentials at rest: no file holds them in the clear, and they open with their own key only.
 
-use crate::{NOW, fresh};
+use super::{NOW, fresh};
 use std::{collections::BTreeMap, fs};
 use store::{DatastoreRow, Error, Store};
 
@@ -34,7 +34,7 @@ async fn a_database_without_its_key_gives_no_secret_away() {
     put(&store, Some(SECRET)).await;
     drop(store);
     fs::remove_file(home.path().join("keys/seal.key")).unwrap();
-    let other = Store::open(home.path()).unwrap();
+    let other = home.open();
     let error = secret(&other).await.unwrap_err();
     assert!(matches!(&error, Error::Decode(why) if why.contains("w/lake")), "{error}");
     assert!(!error.to_string().contains(SECRET));

@@ -10,8 +10,7 @@ pub(super) struct Statement {
     values: Vec<Value>,
 }
 
-const NAME: &str =
-    "coalesce((select json_extract(j.body, '$.displayName') from jobs j where j.seq = r.job_seq), r.name)";
+const NAME: &str = "coalesce((select value from job_labels where job_seq = r.job_seq and kind = 'name'), r.name)";
 
 impl Statement {
     pub(super) fn text(&self) -> &str {
@@ -88,14 +87,11 @@ impl Statement {
             (Entity::Attribute, key) => self.push(attribute(key)),
             (Entity::Param, key) => {
                 self.push("coalesce((select value from run_params where run = r.seq and key = ").bind(key.into());
-                self.push("), (select cast(json_extract(t.value, '$.value') as text) from jobs j, ");
-                self.push("json_each(j.body, '$.inputs') t where j.seq = r.job_seq and t.key = ").bind(key.into());
-                self.push("))")
+                self.push("), ").label("param", key).push(")")
             }
             (_, key) => {
                 self.push("coalesce((select value from run_tags where run = r.seq and key = ").bind(key.into());
-                self.push("), (select cast(t.value as text) from jobs j, json_each(j.body, '$.tags') t ");
-                self.push("where j.seq = r.job_seq and t.key = ").bind(key.into()).push(")");
+                self.push("), ").label("tag", key);
                 self.push(match key {
                     "mlflow.runName" => ", ",
                     "mlflow.user" => ", case when r.job_seq is not null then r.user end",
@@ -105,6 +101,12 @@ impl Statement {
                 self.push(if key == "mlflow.runName" { NAME } else { "" }).push(")")
             }
         }
+    }
+
+    /// Adds what the body of a run's job says.
+    fn label(&mut self, kind: &str, key: &str) -> &mut Statement {
+        self.push("(select value from job_labels where job_seq = r.job_seq and kind = '").push(kind);
+        self.push("' and key = ").bind(key.into()).push(")")
     }
 }
 
@@ -143,36 +145,31 @@ fn compare(statement: &mut Statement, clause: &Clause, what: impl Fn(&mut Statem
         Comparator::GreaterEqual => " >= ",
         Comparator::Less => " < ",
         Comparator::LessEqual => " <= ",
-        Comparator::Like | Comparator::ILike => " glob ",
+        Comparator::Like | Comparator::ILike => " like ",
         Comparator::In => " in ",
         Comparator::NotIn => " not in ",
         Comparator::IsNull => " is null",
         Comparator::IsNotNull => " is not null",
     });
     match &clause.value {
-        FilterValue::Text(text) if clause.comparator == Comparator::Like => statement.bind(globbed(text)),
-        FilterValue::Text(text) if ignores_case => statement.bind(globbed(&text.to_lowercase())),
+        FilterValue::Text(text) if clause.comparator == Comparator::Like => {
+            statement.bind(pattern(text)).push(" escape '!'")
+        }
+        FilterValue::Text(text) if ignores_case => {
+            statement.bind(pattern(&text.to_ascii_lowercase())).push(" escape '!'")
+        }
         FilterValue::Text(text) => statement.bind(text.as_str().into()),
         FilterValue::Integer(number) => statement.bind((*number).into()),
-        FilterValue::Float(number) => statement.bind((*number).into()),
+        // Said, because the column may hold whole numbers.
+        FilterValue::Float(number) => statement.push("cast(").bind((*number).into()).push(" as double precision)"),
         FilterValue::List(items) => {
-            let items = serde_json::Value::from(items.clone()).to_string();
-            statement.push("(select value from json_each(").bind(items.into()).push("))")
+            statement.push("(select value from json_each(").bind(Value::Texts(items.clone())).push("))")
         }
         FilterValue::Nothing => statement,
     };
 }
 
-/// A pattern of `LIKE` as one of `GLOB`, which heeds case.
-fn globbed(pattern: &str) -> Value {
-    let mut out = String::with_capacity(pattern.len());
-    for letter in pattern.chars() {
-        match letter {
-            '%' => out.push('*'),
-            '_' => out.push('?'),
-            '*' | '?' | '[' => out.extend(['[', letter, ']']),
-            letter => out.push(letter),
-        }
-    }
-    out.into()
+/// A pattern in which nothing but `%` and `_` has a meaning, whatever the engine takes for a sign of escape.
+fn pattern(text: &str) -> Value {
+    text.replace('!', "!!").into()
 }

@@ -1,0 +1,138 @@
+//! The objects of the extension: what must be so in every installation.
+
+use super::*;
+use crate::settings;
+use std::collections::BTreeSet;
+
+fn install(all: &[(&str, &str)]) -> Install {
+    let mut plain: Raw = all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    plain.insert("enableTraining".into(), "True".into());
+    Install {
+        cluster: "lab".into(),
+        namespace: "peregrine".into(),
+        image: "peregrine:1".into(),
+        server: "https://10.0.0.1:7423".into(),
+        settings: settings::check(&plain, &Raw::new()).unwrap().settings,
+        plain,
+        ..Install::default()
+    }
+}
+
+fn shown(objects: &[Value]) -> Vec<String> {
+    let one = |object: &Value| {
+        format!("{} {}", object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap())
+    };
+    objects.iter().map(one).collect()
+}
+
+fn kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    objects.iter().filter(|object| object["kind"] == kind).collect()
+}
+
+#[test]
+fn a_plain_installation_is_ten_objects_and_one_deployment() {
+    let expect = [
+        "Namespace peregrine",
+        "CustomResourceDefinition instancetypes.amlarc.azureml.com",
+        "ServiceAccount peregrine-operator",
+        "ClusterRole peregrine-operator",
+        "ClusterRoleBinding peregrine-operator",
+        "ClusterRole peregrine-jobs",
+        "Role peregrine-operator",
+        "RoleBinding peregrine-operator",
+        "ClusterRoleBinding peregrine-jobs",
+        "Deployment peregrine-operator",
+    ];
+    assert_eq!(shown(&objects(&install(&[]))), expect);
+}
+
+#[test]
+fn settings_add_objects_and_only_those() {
+    let mut wanted = install(&[
+        ("operatorReplicas", "2"),
+        ("serviceMonitor", "True"),
+        ("grafanaDashboard", "True"),
+        ("jobNamespaces", "team-a, team-b"),
+    ]);
+    (wanted.token, wanted.authority) = (Some("t".into()), Some("PEM".into()));
+    wanted.protected = Some(Raw::from([("sslCertPemFile".into(), "PEM".into())]));
+    let all = objects(&wanted);
+    let plain: BTreeSet<String> = shown(&objects(&install(&[]))).into_iter().collect();
+    let more: BTreeSet<String> = shown(&all).into_iter().collect();
+    let added: Vec<_> = more.difference(&plain).map(String::as_str).collect();
+    let expect = [
+        "ConfigMap peregrine-authority",
+        "ConfigMap peregrine-dashboard",
+        "PodDisruptionBudget peregrine-operator",
+        "RoleBinding peregrine-jobs",
+        "Secret peregrine-protected",
+        "Secret peregrine-server",
+        "Service peregrine-operator",
+        "ServiceMonitor peregrine-operator",
+    ];
+    assert_eq!(added, expect);
+    // Where jobs may run only here and there, nothing is allowed everywhere.
+    assert_eq!(plain.difference(&more).collect::<Vec<_>>(), ["ClusterRoleBinding peregrine-jobs"]);
+    let places: Vec<_> = kind(&all, "RoleBinding").iter().map(|one| one["metadata"]["namespace"].clone()).collect();
+    assert_eq!(places, ["peregrine", "team-a", "team-b"]);
+    assert_eq!(kind(&all, "Deployment")[0]["spec"]["replicas"], 2);
+}
+
+#[test]
+fn every_verb_has_its_reason_and_no_secret_can_be_read() {
+    let all = objects(&install(&[]));
+    let roles: Vec<_> = kind(&all, "ClusterRole").into_iter().chain(kind(&all, "Role")).collect();
+    assert_eq!(roles.len(), 3);
+    for role in roles {
+        let reasons = role["metadata"]["annotations"].as_object().unwrap();
+        let rules = role["rules"].as_array().unwrap();
+        assert_eq!(reasons.len(), rules.len(), "{}", role["metadata"]["name"]);
+        for rule in rules {
+            let words =
+                |key: &str| rule[key].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect::<Vec<_>>();
+            assert!(!words("verbs").contains(&"*") && !words("resources").contains(&"*"));
+            assert!(!words("resources").contains(&"secrets") || words("verbs") == ["create"]);
+        }
+    }
+}
+
+#[test]
+fn the_operator_s_pod_is_what_pod_security_restricted_wants() {
+    let all = objects(&install(&[("nodeSelector.pool", "system")]));
+    let pod = &kind(&all, "Deployment")[0]["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    assert_eq!((&pod["securityContext"]["runAsNonRoot"], pod.get("hostNetwork")), (&json!(true), None));
+    assert_eq!(container["securityContext"]["capabilities"]["drop"], json!(["ALL"]));
+    assert_eq!(container["securityContext"]["allowPrivilegeEscalation"], false);
+    assert_eq!(pod["nodeSelector"], json!({"pool": "system"}));
+    assert_eq!(pod["tolerations"].as_array().unwrap().len(), 2);
+    let typed: Result<k8s_openapi::api::apps::v1::Deployment, _> =
+        serde_json::from_value(kind(&all, "Deployment")[0].clone());
+    assert!(typed.is_ok(), "{typed:?}");
+}
+
+#[test]
+fn the_operator_reads_the_settings_that_were_typed() {
+    let wanted = install(&[("nodeAutoscaling", "True")]);
+    let all = objects(&wanted);
+    let env = kind(&all, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]["env"].clone();
+    let typed =
+        env.as_array().unwrap().iter().find(|one| one["name"] == "PEREGRINE_SETTINGS").unwrap()["value"].clone();
+    let read = settings::from_json(&serde_json::from_str(typed.as_str().unwrap()).unwrap()).unwrap();
+    assert_eq!(settings::check(&read, &Raw::new()).unwrap().settings, wanted.settings);
+}
+
+#[test]
+fn the_chart_has_the_same_kinds_of_objects_and_no_quoted_expression() {
+    let files = chart::files("1.2.3");
+    let text = |path: &str| &files.iter().find(|(name, _)| name == path).unwrap().1;
+    let template = text("templates/extension.yaml");
+    for kind in
+        ["ServiceAccount", "Role", "RoleBinding", "ClusterRoleBinding", "Secret", "Deployment", "ServiceMonitor"]
+    {
+        assert!(template.contains(&format!("\nkind: {kind}\n")), "{kind}");
+    }
+    assert!(!template.contains("'{{") && !template.contains("kind: Namespace"));
+    assert!(text("values.yaml").contains("image: peregrine:1.2.3"));
+    assert!(text("values.schema.json").contains("\"enableTraining\""));
+}

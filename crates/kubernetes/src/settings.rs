@@ -1,0 +1,210 @@
+//! Settings of the extension, under the names Azure's has for them.
+//!
+//! Read raw as `key=value`, compared with one table ([`keys`]), then checked whole: all mistakes at once, before anything is
+//! applied. What Azure's extension needs and ours does not is accepted with a notice of what happens instead, so that lines
+//! people have keep working. Invariants: a [`Settings`] is already true; a secret never stands in a message.
+
+pub mod keys;
+
+use domain::spec::Mistake;
+use keys::{Effect, Key, Kind};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Settings as people typed them.
+pub type Raw = BTreeMap<String, String>;
+
+/// Settings as code uses them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub training: bool,
+    /// Labels of nodes that pods of ours and all work may run on.
+    pub node_selector: BTreeMap<String, String>,
+    /// Jobs that fit on no node of today are accepted.
+    pub skip_resource_validation: bool,
+    /// Something adds nodes when pods wait: gangs are shown to it whole.
+    pub node_autoscaling: bool,
+    pub gangs: Gangs,
+    /// The network interface whose address the parts of a job tell each other, where it is not the pod's own.
+    pub ip_interface: Option<String>,
+    /// A share of each node's memory stays free.
+    pub memory_reservation: bool,
+    /// Pods of jobs are confined as Pod Security `restricted` says, not `baseline`.
+    pub jobs_restricted: bool,
+    /// Copies of the operator; one of them leads.
+    pub replicas: u32,
+    /// Where jobs may run; empty: in every namespace that is attached.
+    pub job_namespaces: Vec<String>,
+    pub service_monitor: bool,
+    pub grafana_dashboard: bool,
+}
+
+/// Who sees to it that a gang starts whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Gangs {
+    /// Volcano where it is installed, else scheduling gates.
+    #[default]
+    Auto,
+    Volcano,
+    Gates,
+}
+
+/// Settings that make sense, and what is worth saying about them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    pub settings: Settings,
+    pub notices: Vec<String>,
+}
+
+/// Splits `key=value`. Keys may hold anything but `=`.
+pub fn pair(text: &str) -> Result<(String, String), Mistake> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        // The text itself may be a secret that was meant for another place.
+        _ => Err(Mistake::new("", "a setting is written `key=value`", "write `--config enableTraining=True`")),
+    }
+}
+
+/// Settings out of a map, as a file or the operator's own environment has them: values may be of any plain kind.
+pub fn from_json(tree: &Value) -> Result<Raw, Mistake> {
+    let bad = |key: &str| Mistake::new(key, "a setting is a key and a plain value", "write `enableTraining: true`");
+    let entries = tree.as_object().ok_or_else(|| bad(""))?;
+    let text = |(key, value): (&String, &Value)| match value {
+        Value::String(text) => Ok((key.clone(), text.clone())),
+        Value::Bool(_) | Value::Number(_) => Ok((key.clone(), value.to_string())),
+        _ => Err(bad(key)),
+    };
+    entries.iter().map(text).collect()
+}
+
+/// What an update leaves: plain settings are merged into those there are. (Protected ones are replaced as a whole.)
+pub fn merged(before: &Raw, given: &Raw) -> Raw {
+    let canonical = |(key, value): (&String, &String)| (name_of(key).to_owned(), value.clone());
+    before.iter().chain(given).map(canonical).collect()
+}
+
+/// Checks plain and protected settings together.
+pub fn check(plain: &Raw, protected: &Raw) -> Result<Checked, Vec<Mistake>> {
+    let mut reading = Reading::default();
+    for (given, is_protected) in [(plain, false), (protected, true)] {
+        for (name, value) in given {
+            reading.take(name, value, is_protected);
+        }
+    }
+    reading.whole()
+}
+
+/// Changes from one set to another that must not be made while jobs run, as people would name them.
+pub fn unsafe_while_running(before: &Settings, after: &Settings) -> Vec<&'static str> {
+    let changes = [
+        ("enableTraining", before.training && !after.training),
+        ("nodeSelector", before.node_selector != after.node_selector),
+    ];
+    changes.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect()
+}
+
+/// A key under the name we show, whichever of its names was typed.
+fn name_of(name: &str) -> &str {
+    keys::find(name).filter(|key| key.kind != Kind::Labels).map_or(name, |key| key.name)
+}
+
+/// Values by canonical name, and what was noticed on the way.
+#[derive(Default)]
+struct Reading {
+    values: BTreeMap<&'static str, String>,
+    node_selector: BTreeMap<String, String>,
+    notices: Vec<String>,
+    mistakes: Vec<Mistake>,
+}
+
+impl Reading {
+    fn take(&mut self, name: &str, value: &str, is_protected: bool) {
+        let Some(key) = keys::find(name) else {
+            let fix = keys::nearest(name).map_or("`peregrine extension settings` lists them".to_owned(), |near| {
+                format!("did you mean `{near}`?")
+            });
+            return self.mistakes.push(Mistake::new(name, "is not a setting", fix));
+        };
+        if key.kind == Kind::Secret && !is_protected {
+            let fix = format!("give it with `--config-protected {}=…`", key.name);
+            return self.mistakes.push(Mistake::new(name, "is a secret and would be shown to everybody", fix));
+        }
+        if let Err((message, fix)) = key.accepts(value) {
+            return self.mistakes.push(Mistake::new(name, message, fix));
+        }
+        if let Some(label) = name.strip_prefix("nodeSelector.") {
+            self.node_selector.insert(label.to_owned(), value.to_owned());
+            return;
+        }
+        if self.values.insert(key.name, value.to_owned()).is_some_and(|other| other != value) {
+            let message = format!("is another name of `{}`, which has a different value", key.name);
+            return self.mistakes.push(Mistake::new(name, message, "give it once"));
+        }
+        self.notice(key, value);
+    }
+
+    fn notice(&mut self, key: &Key, value: &str) {
+        let text = match key.effect {
+            Effect::Used => return,
+            Effect::Instead(text) => text,
+            Effect::Inference => "is kept for endpoints, which this release does not run on Kubernetes",
+        };
+        // Asking for what is so anyway needs no word.
+        if !key.default.eq_ignore_ascii_case(value) || key.effect == Effect::Inference {
+            self.notices.push(format!("`{}`: {text}", key.name));
+        }
+    }
+
+    fn whole(mut self) -> Result<Checked, Vec<Mistake>> {
+        let mut told = |key: &str, message: &str, fix: &str| self.mistakes.push(Mistake::new(key, message, fix));
+        let truth = |name: &str| keys::truth(self.values.get(name).map_or("", String::as_str));
+        if truth("enableInference") == Some(true) {
+            told(
+                "enableInference",
+                "this release does not run endpoints on Kubernetes yet",
+                "leave it out; online endpoints of this release are not served from a cluster",
+            );
+        } else if truth("enableTraining") != Some(true) {
+            told("enableTraining", "nothing is enabled", "add `--config enableTraining=True`");
+        }
+        if self.values.contains_key("sslSecret") && self.values.contains_key("sslCertPemFile") {
+            told("sslSecret", "goes with no `sslCertPemFile`: a certificate has one source", "give one of the two");
+        }
+        if !self.mistakes.is_empty() {
+            return Err(self.mistakes);
+        }
+        Ok(Checked { settings: self.settings(), notices: self.notices })
+    }
+
+    fn settings(&self) -> Settings {
+        let value = |name: &str| self.values.get(name).map_or_else(|| keys::default(name), String::as_str);
+        let truth = |name: &str| keys::truth(value(name)).unwrap_or_default();
+        let list = value("jobNamespaces").split(',').map(str::trim).filter(|one| !one.is_empty());
+        let interface = Some(value("amloperator.custom_ip_interface")).filter(|name| !name.is_empty());
+        Settings {
+            training: truth("enableTraining"),
+            node_selector: self.node_selector.clone(),
+            skip_resource_validation: truth("amloperator.skipResourceValidation"),
+            node_autoscaling: truth("nodeAutoscaling"),
+            gangs: match value("gangScheduler").to_lowercase().as_str() {
+                "volcano" => Gangs::Volcano,
+                "gates" => Gangs::Gates,
+                _ => Gangs::Auto,
+            },
+            ip_interface: interface.filter(|_| truth("amloperator.custom_ip_interface_enabled")).map(str::to_owned),
+            memory_reservation: truth("memoryReservation"),
+            jobs_restricted: match self.values.get("jobPodSecurity") {
+                Some(level) => level.eq_ignore_ascii_case("restricted"),
+                // What OpenShift lets ordinary pods do is what `restricted` lets them do.
+                None => truth("openshift"),
+            },
+            replicas: value("operatorReplicas").parse().unwrap_or(1),
+            job_namespaces: list.map(str::to_owned).collect(),
+            service_monitor: truth("serviceMonitor"),
+            grafana_dashboard: truth("grafanaDashboard"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
