@@ -124,6 +124,11 @@ pub(crate) enum Noun {
     /// Start, stop and inspect the server
     #[command(subcommand)]
     Server(machine::ServerVerb),
+    /// Answer inference requests by a table of endpoints and replicas
+    #[command(
+        after_help = "Examples:\n  peregrine router --routes routes.yml\n  peregrine router --routes routes.yml --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem"
+    )]
+    Router(machine::Router),
     /// Show and change settings
     #[command(subcommand)]
     Config(machine::ConfigVerb),

@@ -116,6 +116,7 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         Noun::Import(verb) => wait(import::run(context, verb)),
         Noun::Principal(verb) => wait(principal::run(context, verb)),
         Noun::Server(verb) => server::run(context, verb),
+        Noun::Router(args) => roles::router(context, args),
         Noun::Config(verb) => config::run(context, verb),
         Noun::Completion { shell } => completion(context, shell),
         Noun::Version => {

@@ -1,7 +1,7 @@
-//! `peregrine server|config|agent|gen …`.
+//! `peregrine server|router|config|agent|gen …`.
 
 use clap::{Args, Subcommand};
-use std::{path::PathBuf, time::Duration};
+use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerVerb {
@@ -84,6 +84,40 @@ pub(crate) struct Backup {
     /// File to write
     #[arg(long, value_name = "FILE")]
     pub(crate) to: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Router {
+    /// YAML file with endpoints, keys, traffic and replicas; read again when it changes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) routes: PathBuf,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7480")]
+    pub(crate) listen: SocketAddr,
+    /// Threads that serve; one for each core when absent
+    #[arg(long, value_name = "N", alias = "threads")]
+    pub(crate) workers: Option<NonZeroUsize>,
+    /// Certificate chain in PEM; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Whether to speak HTTP/2 with callers that want it
+    #[arg(long, value_name = "ON|OFF", default_value = "on", value_parser = ["on", "off"], hide_possible_values = true)]
+    pub(crate) http2: String,
+    /// Address for /metrics, /readyz and /demand; nobody is asked for a key there
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin: Option<SocketAddr>,
+    /// File for one line of JSON a request; `-` for stderr
+    #[arg(long, value_name = "FILE")]
+    pub(crate) access_log: Option<PathBuf>,
+    /// How long requests may take to finish when the router is told to stop
+    #[arg(long, value_name = "SECONDS", default_value = "30")]
+    pub(crate) drain_seconds: u64,
+    /// Share the port with a router that is about to stop
+    #[arg(long)]
+    pub(crate) share_port: bool,
 }
 
 #[derive(Debug, Subcommand)]
