@@ -2,6 +2,7 @@
 //! long ago removed.
 
 use crate::{Context, until};
+use domain::Timestamp;
 use std::{fs, path::Path, time::Duration};
 use store::{Error, Freed, Store, files::Swept};
 use tokio::sync::watch;
@@ -54,7 +55,7 @@ async fn free(cx: &Context) {
 }
 
 /// Removes drafts and blocks nobody came back to and snapshots nothing refers to, and takes the sums of stores anew.
-pub async fn sweep(store: &Store, now: domain::Timestamp) -> Result<Swept, Error> {
+pub async fn sweep(store: &Store, now: Timestamp) -> Result<Swept, Error> {
     let files = store.files().clone();
     let first = move || {
         files.recount_all();

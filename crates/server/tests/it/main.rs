@@ -7,6 +7,7 @@ mod agents;
 mod artifacts;
 mod assets;
 mod blobs;
+mod clusters;
 mod computes;
 mod datastores;
 mod endpoints;
