@@ -124,6 +124,11 @@ pub(crate) enum Noun {
     /// Start, stop and inspect the server
     #[command(subcommand)]
     Server(machine::ServerVerb),
+    /// Answer inference requests by a table of endpoints and replicas
+    #[command(
+        after_help = "Examples:\n  peregrine router --routes routes.yml\n  peregrine router --routes routes.yml --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem"
+    )]
+    Router(machine::Router),
     /// Show and change settings
     #[command(subcommand)]
     Config(machine::ConfigVerb),
@@ -140,6 +145,10 @@ pub(crate) enum Noun {
     Doctor,
     #[command(subcommand, hide = true)]
     Agent(machine::AgentVerb),
+    /// Run the operator of a cluster
+    #[cfg(feature = "kubernetes")]
+    #[command(hide = true)]
+    Operator(machine::Operator),
     #[command(subcommand, hide = true)]
     Gen(machine::GenVerb),
 }

@@ -26,6 +26,8 @@ mod workspace;
 
 pub(crate) use job::resolve_command;
 
+#[cfg(feature = "kubernetes")]
+use crate::operator;
 use crate::{
     args::{self, Noun},
     config::Config,
@@ -114,6 +116,7 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         Noun::Import(verb) => wait(import::run(context, verb)),
         Noun::Principal(verb) => wait(principal::run(context, verb)),
         Noun::Server(verb) => server::run(context, verb),
+        Noun::Router(args) => roles::router(context, args),
         Noun::Config(verb) => config::run(context, verb),
         Noun::Completion { shell } => completion(context, shell),
         Noun::Version => {
@@ -129,6 +132,9 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         }
         Noun::Agent(args::machine::AgentVerb::Pod) => pod::keep(&context.config),
         Noun::Agent(args::machine::AgentVerb::Part) => pod::run(&context.config),
+        Noun::Agent(args::machine::AgentVerb::Place { to }) => pod::place(&to),
+        #[cfg(feature = "kubernetes")]
+        Noun::Operator(args) => operator::run(args),
         Noun::Gen(args::machine::GenVerb::Docs { to }) => {
             gen_docs::write(&to)?;
             Ok(ExitCode::SUCCESS)

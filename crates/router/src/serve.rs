@@ -194,7 +194,7 @@ impl<S: Io> Conn<S> {
                 };
             }
         };
-        let mut exchange = Exchange { worker: &self.worker, ticket: &mut ticket, timer: &mut self.timer };
+        let mut exchange = Exchange::new(&self.worker, &mut ticket, &mut self.timer);
         let done = forward::forward(&mut self.io, bytes, &mut out, plan, &mut exchange).await;
         self.worker.buffers.put(out);
         match done {

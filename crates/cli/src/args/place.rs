@@ -35,7 +35,8 @@ pub(crate) enum ComputeVerb {
     #[command(after_help = "Examples:\n  peregrine compute create -f local.yml")]
     Create(ComputeCreate),
     /// Attach a machine or cluster that exists
-    #[command(after_help = "Examples:\n  peregrine compute attach -f cluster.yml")]
+    #[command(after_help = "Examples:\n  peregrine compute attach -f cluster.yml\n  \
+                            peregrine compute attach --type kubernetes -n lab --namespace ml")]
     Attach(ComputeCreate),
     /// Show a compute target
     #[command(after_help = "Examples:\n  peregrine compute show -n local")]
@@ -51,7 +52,7 @@ pub(crate) enum ComputeVerb {
     Delete(Delete),
     /// Detach a compute target; the machines behind it stay
     #[command(after_help = "Examples:\n  peregrine compute detach -n lab --yes")]
-    Detach(Delete),
+    Detach(Detach),
     /// Start the machines of a compute target
     #[command(after_help = "Examples:\n  peregrine compute start -n box")]
     Start(Act),
@@ -227,6 +228,15 @@ pub(crate) struct Delete {
     /// Return once the server has accepted it
     #[arg(long)]
     pub(crate) no_wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Detach {
+    #[command(flatten)]
+    pub(crate) delete: Delete,
+    /// Cancel the jobs that are there
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]

@@ -159,15 +159,16 @@ impl<'b> Request<'_, 'b> {
 
     fn connection(&mut self, value: &'b [u8]) -> Result<(), BadHead> {
         for word in words(value) {
-            match word.to_ascii_lowercase().as_slice() {
-                b"close" => self.persistent = false,
-                b"keep-alive" if !self.modern => self.persistent = true,
-                b"keep-alive" | b"upgrade" | b"" => {}
+            let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
+            if is("close") {
+                self.persistent = false;
+            } else if is("keep-alive") {
+                self.persistent |= !self.modern;
+            } else if !is("upgrade") && !word.is_empty() {
                 // One list is enough for any client that is sane.
-                _ if self.nominated.is_some_and(|list| list != value) => {
+                if self.nominated.replace(value).is_some_and(|list| list != value) {
                     return Err(BadHead::Malformed("`connection` names fields in two places"));
                 }
-                _ => self.nominated = Some(value),
             }
         }
         Ok(())

@@ -234,7 +234,10 @@ fn answers_read_the_same_however_they_are_cut() {
     ];
     for answer in answers {
         for cut in 1..answer.len() {
-            let (first, rest) = (answer[..cut].as_bytes().to_vec(), answer[cut..].as_bytes().to_vec());
+            let (first, rest) = {
+                let (first, rest) = answer.as_bytes().split_at(cut);
+                (first.to_vec(), rest.to_vec())
+            };
             let replica = Replica::start(move |_, stream| {
                 stream.set_nodelay(true).unwrap();
                 stream.write_all(&first).unwrap();

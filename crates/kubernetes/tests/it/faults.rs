@@ -1,0 +1,105 @@
+//! What goes wrong on clusters, and what the server hears of it.
+
+use crate::stage::Stage;
+use domain::cluster::{Check, ClusterTarget};
+use kubernetes::settings::{Gangs, Settings};
+
+fn with(gangs: Gangs) -> Settings {
+    Settings { training: true, gangs, ..Settings::default() }
+}
+
+const BOTH: [Gangs; 2] = [Gangs::Gates, Gangs::Volcano];
+
+#[test]
+fn a_pod_that_is_deleted_or_loses_its_node_may_be_tried_again() {
+    for gangs in BOTH {
+        let Some(stage) = Stage::set(with(gangs)) else { return };
+        let (deleted, lost) = (stage.want(2, |_| {}), stage.want(1, |_| {}));
+        stage.until("them to run", || {
+            stage.pods(&deleted, "Running").len() == 2 && stage.pods(&lost, "Running").len() == 1
+        });
+        stage.cluster.ok(&["delete", &stage.pods(&deleted, "")[1]]);
+        let pod = stage.pods(&lost, "")[0].clone();
+        let node = stage.cluster.field(&pod, ".spec.nodeName");
+        stage.cluster.ok(&["delete", "node", &node]);
+        stage.until("word of both", || stage.wire.gone(&deleted).is_some() && stage.wire.gone(&lost).is_some());
+        assert_eq!(stage.wire.gone(&deleted).unwrap().2, true);
+        let (code, why, retryable) = stage.wire.gone(&lost).unwrap();
+        assert!(code == "NodeLost" && retryable, "{code}: {why}");
+        stage.drop_and_see_nothing_left(&deleted);
+        stage.drop_and_see_nothing_left(&lost);
+    }
+}
+
+#[test]
+fn a_quota_is_waited_for_and_a_refusal_is_final() {
+    for gangs in BOTH {
+        let Some(stage) = Stage::set(with(gangs)) else { return };
+        stage.cluster.apply(r#"{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}"#);
+        stage.cluster.until_field("resourcequota/small", ".status.hard.pods", "1");
+        let two = stage.want(2, |_| {});
+        stage.until("the quota's name", || stage.wire.waiting(&two).contains("exceeded quota: small"));
+        stage.cluster.ok(&["delete", "resourcequota", "small"]);
+        stage.until("it to run after all", || stage.pods(&two, "Running").len() == 2);
+        stage.drop_and_see_nothing_left(&two);
+        stage.cluster.ok(&["label", "namespace", &stage.namespace(), "pod-security.kubernetes.io/enforce=restricted"]);
+        let refused = stage.want(1, |_| {});
+        stage.until("the refusal", || stage.wire.gone(&refused).is_some());
+        let (code, why, retryable) = stage.wire.gone(&refused).unwrap();
+        assert!(code == "Refused" && !retryable && why.contains("violates PodSecurity"), "{code}: {why}");
+        let strict =
+            stage.want(1, |launch| drop(launch.target.settings.insert("pod_security".into(), "restricted".into())));
+        stage.until("one that keeps the rule to run", || stage.pods(&strict, "Running").len() == 1);
+        stage.drop_and_see_nothing_left(&refused);
+        stage.drop_and_see_nothing_left(&strict);
+    }
+}
+
+#[test]
+fn a_server_that_was_away_finds_everything_as_it_left_it() {
+    let Some(stage) = Stage::set(with(Gangs::Gates)) else { return };
+    let attempt = stage.want(2, |_| {});
+    stage.until("it to run", || stage.pods(&attempt, "Running").len() == 2);
+    stage.wire.with().away = true;
+    stage.cluster.ok(&["delete", &stage.pods(&attempt, "")[1]]);
+    stage.until("the pod to be gone", || stage.pods(&attempt, "").len() < 2);
+    assert_eq!(stage.wire.gone(&attempt), None);
+    stage.wire.with().away = false;
+    stage.until("word of it", || stage.wire.gone(&attempt).is_some());
+    stage.drop_and_see_nothing_left(&attempt);
+}
+
+#[test]
+fn what_is_stopped_before_it_ran_is_gone_at_once() {
+    for gangs in BOTH {
+        let Some(stage) = Stage::set(with(gangs)) else { return };
+        let nodes = stage.cluster.ok(&["get", "nodes", "-l", "peregrine.test/node=fake", "-o", "name"]).lines().count();
+        let attempt = stage.want(nodes as u32 + 1, |_| {});
+        stage.until("it to wait", || !stage.wire.waiting(&attempt).is_empty());
+        stage.wire.with().stop.insert(attempt.clone());
+        stage.until("the end", || stage.wire.gone(&attempt).is_some_and(|(code, ..)| code == "Stopped"));
+        stage.drop_and_see_nothing_left(&attempt);
+    }
+}
+
+#[test]
+fn a_target_is_checked_in_its_own_namespace() {
+    let Some(stage) = Stage::set(with(Gangs::Gates)) else { return };
+    let check = |id: &str, namespace: String| Check {
+        id: id.to_owned(),
+        target: ClusterTarget { namespace, ..ClusterTarget::default() },
+    };
+    stage.wire.with().checks.push(check("none", "no-such-namespace".to_owned()));
+    stage.wire.with().checks.push(check("some", stage.namespace()));
+    stage.until("both results", || stage.wire.with().checked.len() == 2);
+    let told = stage.wire.with();
+    let shown = |id: &str| -> Vec<(String, bool)> {
+        let result = told.checked.iter().find(|result| result.id == id).unwrap();
+        result.findings.iter().map(|finding| (finding.check.clone(), finding.passed)).collect()
+    };
+    assert_eq!(shown("none"), [("namespace".to_owned(), false)]);
+    assert_eq!(shown("some")[..2], [("namespace".to_owned(), true), ("permission".to_owned(), true)]);
+    assert_eq!(shown("some").last().unwrap(), &("image".to_owned(), true), "{:?}", told.checked);
+    let facts = told.facts.as_ref().unwrap();
+    assert!(facts.nodes.len() > 1 && facts.instance_types.iter().any(|kind| kind.fits_ever && kind.fits_now > 0));
+}
