@@ -33,7 +33,7 @@ use crate::{
     failure::{Done, Failure},
     gen_docs, local,
     output::Output,
-    roles,
+    pod, roles,
     upload::Uploader,
 };
 use api::{Client, ClientError, arm::Scope};

@@ -20,7 +20,9 @@ pub(crate) fn run(args: Args) -> Done<ExitCode> {
     let operator = read(args, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()))?;
     tracing::info!(server = operator.server.url, namespace = operator.namespace, "starting");
     let (stop_sender, stop) = watch::channel(false);
-    let work = async { tokio::select! { ended = operator::run(operator, stop) => ended, () = told(stop_sender) => Ok(()) } };
+    let work = async {
+        tokio::select! { ended = operator::run(operator, stop) => ended, () = told(stop_sender) => Ok(()) }
+    };
     // One thread is enough, and keeps it small.
     small_runtime()?.block_on(work).map_err(|error| {
         let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
@@ -82,9 +84,11 @@ fn read(args: Args, variable: &dyn Fn(&str) -> Option<String>) -> Done<Operator>
 
 fn read_settings(json: Option<String>) -> Result<Settings, Vec<String>> {
     let Some(json) = json else { return Ok(Settings::default()) };
-    let tree: Value = serde_json::from_str(&json).map_err(|error| vec![format!("`PEREGRINE_SETTINGS` is not JSON: {error}")])?;
+    let tree: Value =
+        serde_json::from_str(&json).map_err(|error| vec![format!("`PEREGRINE_SETTINGS` is not JSON: {error}")])?;
     let say = |mistake: &domain::spec::Mistake| format!("setting `{}`: {}", mistake.key, mistake.message);
     let raw = settings::from_json(&tree).map_err(|mistake| vec![say(&mistake)])?;
-    let checked = settings::check(&raw, &settings::Raw::new()).map_err(|all| all.iter().map(say).collect::<Vec<_>>())?;
+    let checked =
+        settings::check(&raw, &settings::Raw::new()).map_err(|all| all.iter().map(say).collect::<Vec<_>>())?;
     Ok(checked.settings)
 }

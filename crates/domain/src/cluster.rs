@@ -32,9 +32,9 @@ impl ClusterFacts {
     pub fn digest(&self) -> String {
         let bytes = serde_json::to_vec(self).unwrap_or_default();
         // FNV-1a: nobody gains by a collision, which would delay one update.
-        let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
-            (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let sum = bytes
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
         format!("{sum:016x}")
     }
 }

@@ -46,14 +46,21 @@ async fn namespace_exists(client: &Client, name: &str) -> Finding {
             failed("namespace", format!("namespace `{name}` is being deleted; wait until it is gone and make it anew"))
         }
         Ok(Some(_)) => passed("namespace", format!("namespace `{name}` exists")),
-        Ok(None) => failed("namespace", format!("there is no namespace `{name}`; run `kubectl create namespace {name}`")),
+        Ok(None) => {
+            failed("namespace", format!("there is no namespace `{name}`; run `kubectl create namespace {name}`"))
+        }
         Err(error) => failed("namespace", format!("cannot look for namespace `{name}`: {error}")),
     }
 }
 
 /// Asks the cluster itself what the operator may do there.
 async fn permitted(client: &Client, namespace: &str, volcano: bool) -> Finding {
-    let mut wanted = vec![("", "pods", "create"), ("", "pods", "patch"), ("", "pods", "deletecollection"), ("", "secrets", "create")];
+    let mut wanted = vec![
+        ("", "pods", "create"),
+        ("", "pods", "patch"),
+        ("", "pods", "deletecollection"),
+        ("", "secrets", "create"),
+    ];
     if volcano {
         wanted.extend([("batch.volcano.sh", "jobs", "create"), ("batch.volcano.sh", "jobs", "deletecollection")]);
     }
@@ -119,7 +126,13 @@ async fn watch_canary(client: &Client, namespace: &str, name: &str, options: &Op
             match super::fate::verdict(&pod.status, 0) {
                 Verdict::Stalled { fate, .. } if started.elapsed() < PULL_AT_MOST => waits = fate.why,
                 Verdict::Stalled { fate, .. } | Verdict::Over(fate) if fate.code == "ImagePullFailed" => {
-                    return vec![failed("image", format!("node `{node}` cannot get image `{image}`: {}; import it or name a registry the node reaches", fate.why))];
+                    return vec![failed(
+                        "image",
+                        format!(
+                            "node `{node}` cannot get image `{image}`: {}; import it or name a registry the node reaches",
+                            fate.why
+                        ),
+                    )];
                 }
                 Verdict::Stalled { fate, .. } | Verdict::Over(fate) => {
                     return vec![failed("canary", format!("a small pod did not run on node `{node}`: {}", fate.why))];

@@ -20,11 +20,11 @@ use super::{
     world::World,
 };
 use crate::settings::Settings;
-use done::Done;
 use domain::{
     AttemptId, Timestamp,
     cluster::{AttemptNews, ClusterAnswer, ClusterWhat, Launch},
 };
+use done::Done;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use hear::Lists;
 use kube::{Client, runtime::events::Recorder};
@@ -184,9 +184,7 @@ impl Desk {
             if self.checking.insert(check.id.clone()) {
                 let (client, options) = (self.cx.client.clone(), Arc::clone(&self.cx.options));
                 let volcano = self.cx.volcano;
-                self.start(async move {
-                    Done::Checked(super::check::run(&client, &check, &options, volcano).await)
-                });
+                self.start(async move { Done::Checked(super::check::run(&client, &check, &options, volcano).await) });
             }
         }
         self.facts.wanted |= answer.send_facts;

@@ -119,22 +119,40 @@ mod tests {
     #[test]
     fn a_shortage_says_who_has_any_and_what_is_free() {
         let all = [node("a", "8c 8g"), node("b", "8c 8g"), node("c", "8c 8g"), node("d", "8c")];
-        check("1c 8g", 1, &all, &["0c 6g", "0c 7g", "0c 8g"], expect![
-            "needs 8 GPUs, 1 CPU, 1 GiB memory; 3 of 4 nodes have a GPU, the most free on one node is 2 GPUs"
-        ]);
-        check("1c 2g", 8, &all, &["0c 4g", "0c 8g", "0c 8g"], expect![
-            "needs 2 GPUs, 1 CPU, 1 GiB memory for each of 8 pods, which start together or not at all; room for 2 of 8 pods now"
-        ]);
+        check(
+            "1c 8g",
+            1,
+            &all,
+            &["0c 6g", "0c 7g", "0c 8g"],
+            expect!["needs 8 GPUs, 1 CPU, 1 GiB memory; 3 of 4 nodes have a GPU, the most free on one node is 2 GPUs"],
+        );
+        check(
+            "1c 2g",
+            8,
+            &all,
+            &["0c 4g", "0c 8g", "0c 8g"],
+            expect![
+                "needs 2 GPUs, 1 CPU, 1 GiB memory for each of 8 pods, which start together or not at all; room for 2 of 8 pods now"
+            ],
+        );
     }
 
     #[test]
     fn what_no_node_could_ever_hold_is_called_that() {
-        check("64c", 1, &[node("a", "8c"), node("b", "16c")], &[], expect![
-            "needs 64 CPUs, 1 GiB memory; even an empty node has 16 CPUs at most"
-        ]);
-        check("1c 1g", 1, &[node("a", "8c")], &[], expect![
-            "needs 1 GPU, 1 CPU, 1 GiB memory; no node that may take it has any nvidia.com/gpu"
-        ]);
+        check(
+            "64c",
+            1,
+            &[node("a", "8c"), node("b", "16c")],
+            &[],
+            expect!["needs 64 CPUs, 1 GiB memory; even an empty node has 16 CPUs at most"],
+        );
+        check(
+            "1c 1g",
+            1,
+            &[node("a", "8c")],
+            &[],
+            expect!["needs 1 GPU, 1 CPU, 1 GiB memory; no node that may take it has any nvidia.com/gpu"],
+        );
         check("1c", 1, &[], &[], expect!["needs 1 CPU, 1 GiB memory; the cluster has no nodes"]);
     }
 
@@ -142,15 +160,25 @@ mod tests {
     fn nodes_that_are_left_out_are_counted_by_reason() {
         let cordoned = Node { cordoned: true, ..node("b", "8c") };
         let away = Node { ready: false, ..node("c", "8c") };
-        check("4c", 1, &[node("a", "8c"), cordoned, away], &["6c"], expect![
-            "needs 4 CPUs, 1 GiB memory; the most free on one node is 2 CPUs (left out: 1 not ready, 1 cordoned)"
-        ]);
+        check(
+            "4c",
+            1,
+            &[node("a", "8c"), cordoned, away],
+            &["6c"],
+            expect![
+                "needs 4 CPUs, 1 GiB memory; the most free on one node is 2 CPUs (left out: 1 not ready, 1 cordoned)"
+            ],
+        );
     }
 
     #[test]
     fn what_is_free_on_different_nodes_does_not_add_up() {
-        check("4c 1g", 1, &[node("a", "8c 1g"), node("b", "8c 1g")], &["6c", "0c 1g"], expect![
-            "needs 1 GPU, 4 CPUs, 1 GiB memory; no single one of 2 nodes has all of it free at once"
-        ]);
+        check(
+            "4c 1g",
+            1,
+            &[node("a", "8c 1g"), node("b", "8c 1g")],
+            &["6c", "0c 1g"],
+            expect!["needs 1 GPU, 4 CPUs, 1 GiB memory; no single one of 2 nodes has all of it free at once"],
+        );
     }
 }

@@ -68,7 +68,9 @@ fn failed(status: &PodStatus, memory_bytes: u64) -> Fate {
         "DeadlineExceeded" => return fate("DeadlineExceeded", "it ran past its time limit and was ended", false),
         _ => {}
     }
-    let ended = |all: &[ContainerStatus]| all.iter().find_map(|one| one.state.terminated.clone().filter(|end| end.exit_code != 0));
+    let ended = |all: &[ContainerStatus]| {
+        all.iter().find_map(|one| one.state.terminated.clone().filter(|end| end.exit_code != 0))
+    };
     if let Some(end) = ended(&status.init_container_statuses) {
         let why = format!("the agent could not be put into the pod (exit code {})", end.exit_code);
         return fate("InitFailed", &join(&why, &brief(&end.message)), true);
@@ -178,7 +180,8 @@ mod tests {
 
     #[test]
     fn every_end_has_its_words() {
-        let target = |reason: &str| json!([{"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "m"}]);
+        let target =
+            |reason: &str| json!([{"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "m"}]);
         for (status, expect) in [
             (json!({"phase": "Running"}), "fine"),
             (waiting("ContainerCreating", ""), "fine"),

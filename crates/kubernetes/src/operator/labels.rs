@@ -38,7 +38,10 @@ pub(crate) fn is_key(text: &str) -> bool {
     match text.split_once('/') {
         Some((prefix, name)) => {
             let dns = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
-            plain(name) && prefix.len() <= 253 && value(prefix) == prefix && prefix.chars().all(dns)
+            plain(name)
+                && prefix.len() <= 253
+                && value(prefix) == prefix
+                && prefix.chars().all(dns)
                 && prefix != "peregrine.dev"
         }
         None => plain(text),
@@ -54,7 +57,14 @@ mod tests {
         for (text, expect) in [("a b", "a-b"), ("-x_", "x"), ("", ""), ("§", ""), (&"y".repeat(99), &"y".repeat(63))] {
             assert_eq!(value(text), expect, "{text}");
         }
-        for (key, good) in [("team", true), ("a.b/c", true), ("peregrine.dev/attempt", false), ("a/", false), ("A/b", false), ("a b", false)] {
+        for (key, good) in [
+            ("team", true),
+            ("a.b/c", true),
+            ("peregrine.dev/attempt", false),
+            ("a/", false),
+            ("A/b", false),
+            ("a b", false),
+        ] {
             assert_eq!(is_key(key), good, "{key}");
         }
     }

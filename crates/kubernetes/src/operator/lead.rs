@@ -141,7 +141,8 @@ impl Seat {
     fn settled(&self, result: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
         match result {
             Ok(lease) => {
-                let written = lease.metadata.managed_fields.iter().flatten().filter_map(|entry| entry.time.as_ref()).max();
+                let written =
+                    lease.metadata.managed_fields.iter().flatten().filter_map(|entry| entry.time.as_ref()).max();
                 if let Some(time) = written {
                     self.skew_ms.store(time.0.as_millisecond() - (self.clock)().0, Ordering::Relaxed);
                 }

@@ -100,7 +100,12 @@ impl Link {
                 Err(error) => {
                     self.metrics.connected(false);
                     let wait = pace.after_failure();
-                    tracing::warn!(server = self.server.url, error = chain(&error), wait_ms = wait.as_millis(), "cannot ask the server");
+                    tracing::warn!(
+                        server = self.server.url,
+                        error = chain(&error),
+                        wait_ms = wait.as_millis(),
+                        "cannot ask the server"
+                    );
                     sleep(wait).await;
                 }
             }
@@ -133,7 +138,12 @@ impl Link {
                 Err(error) => {
                     outbox.put_back(report);
                     let wait = pace.after_failure();
-                    tracing::warn!(server = self.server.url, error = chain(&error), wait_ms = wait.as_millis(), "cannot tell the server");
+                    tracing::warn!(
+                        server = self.server.url,
+                        error = chain(&error),
+                        wait_ms = wait.as_millis(),
+                        "cannot tell the server"
+                    );
                     sleep(wait).await;
                 }
             }
@@ -171,7 +181,8 @@ impl Way {
     fn client(&mut self, server: &Server) -> Result<Client, LinkError> {
         let path = &server.token_file;
         let token = fs::read_to_string(path).map_err(|error| LinkError::File(path.clone(), error))?.trim().to_owned();
-        let authority = server.authority_file.as_ref().and_then(|path| fs::read(path).ok()).filter(|pem| !pem.is_empty());
+        let authority =
+            server.authority_file.as_ref().and_then(|path| fs::read(path).ok()).filter(|pem| !pem.is_empty());
         let parts = (token, authority);
         if let Some(client) = self.client.clone().filter(|_| self.made_of == parts) {
             return Ok(client);

@@ -315,12 +315,14 @@ impl Maker<'_> {
             json!({"name": "peregrine-keys", "secret": {"secretName": self.secret_name(), "defaultMode": 0o444}}),
         ];
         if let Some(bytes) = self.launch.shm_bytes {
-            volumes.push(json!({"name": "peregrine-shm", "emptyDir": {"medium": "Memory", "sizeLimit": bytes.to_string()}}));
+            volumes.push(
+                json!({"name": "peregrine-shm", "emptyDir": {"medium": "Memory", "sizeLimit": bytes.to_string()}}),
+            );
         }
         let claims = self.claims.iter().enumerate();
-        volumes.extend(claims.map(|(at, claim)| {
-            json!({"name": format!("claim-{at}"), "persistentVolumeClaim": {"claimName": claim.name}})
-        }));
+        volumes.extend(claims.map(
+            |(at, claim)| json!({"name": format!("claim-{at}"), "persistentVolumeClaim": {"claimName": claim.name}}),
+        ));
         volumes
     }
 

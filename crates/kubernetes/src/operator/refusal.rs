@@ -25,9 +25,9 @@ impl Refusal {
             403 if is("is being terminated") => {
                 Refusal::Later(format!("the namespace is being deleted; make it anew or detach the target: {said}"))
             }
-            403 if is("cannot create resource") || is("cannot get resource") => {
-                Refusal::Later(format!("the extension lacks a permission; `peregrine extension upgrade` restores it: {said}"))
-            }
+            403 if is("cannot create resource") || is("cannot get resource") => Refusal::Later(format!(
+                "the extension lacks a permission; `peregrine extension upgrade` restores it: {said}"
+            )),
             // Two quotas were counted at the same moment.
             409 => Refusal::Later(format!("the cluster is busy: {said}")),
             404 if is("namespaces") => {
@@ -35,10 +35,10 @@ impl Refusal {
             }
             404 => Refusal::Later(format!("the cluster does not know this kind of object: {said}")),
             // Not answering is not refusing.
-            500 if is("failed calling webhook") => Refusal::Later(format!("an admission webhook does not answer: {said}")),
-            400..429 => {
-                Refusal::Never { code: "Refused", why: format!("the cluster refused the job's pod: {said}") }
+            500 if is("failed calling webhook") => {
+                Refusal::Later(format!("an admission webhook does not answer: {said}"))
             }
+            400..429 => Refusal::Never { code: "Refused", why: format!("the cluster refused the job's pod: {said}") },
             _ => Refusal::Later(format!("the cluster cannot take the job's pod now: {said}")),
         }
     }
@@ -72,14 +72,34 @@ mod tests {
     #[test]
     fn a_refusal_is_final_only_when_it_would_be_the_same_again() {
         for (code, message, expect) in [
-            (403, "pods \"x\" is forbidden: exceeded quota: q, requested: cpu=4", "later: the namespace's quota is used up"),
-            (403, "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\"", "never: Refused: the cluster refused"),
+            (
+                403,
+                "pods \"x\" is forbidden: exceeded quota: q, requested: cpu=4",
+                "later: the namespace's quota is used up",
+            ),
+            (
+                403,
+                "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\"",
+                "never: Refused: the cluster refused",
+            ),
             (400, "admission webhook \"v.example\" denied the request: no", "never: Refused: the cluster refused"),
             (422, "Pod \"x\" is invalid: spec", "never: Refused"),
-            (500, "Internal error occurred: failed calling webhook \"v\": context deadline exceeded", "later: an admission webhook does not answer"),
+            (
+                500,
+                "Internal error occurred: failed calling webhook \"v\": context deadline exceeded",
+                "later: an admission webhook does not answer",
+            ),
             (404, "namespaces \"ml\" not found", "later: the target's namespace does not exist"),
-            (403, "unable to create new content in namespace ml because it is being terminated", "later: the namespace is being deleted"),
-            (403, "pods is forbidden: User \"x\" cannot create resource \"pods\"", "later: the extension lacks a permission"),
+            (
+                403,
+                "unable to create new content in namespace ml because it is being terminated",
+                "later: the namespace is being deleted",
+            ),
+            (
+                403,
+                "pods is forbidden: User \"x\" cannot create resource \"pods\"",
+                "later: the extension lacks a permission",
+            ),
             (429, "too many requests", "later: the cluster cannot take"),
             (503, "etcd is away", "later: the cluster cannot take"),
         ] {

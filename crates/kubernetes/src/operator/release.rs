@@ -92,7 +92,10 @@ mod tests {
     #[test]
     fn smaller_gangs_fill_what_a_larger_one_cannot_use() {
         let nodes = [node("a", "4c"), node("b", "4c")];
-        assert_eq!(freed(&[("1", 9, "1c", 9, 60), ("2", 2, "2c", 0, 1), ("3", 1, "4c", 0, 0)], &nodes, false), ["2", "3"]);
+        assert_eq!(
+            freed(&[("1", 9, "1c", 9, 60), ("2", 2, "2c", 0, 1), ("3", 1, "4c", 0, 0)], &nodes, false),
+            ["2", "3"]
+        );
     }
 
     #[test]

@@ -7,8 +7,12 @@ use super::{
     pace::Pace,
     seen::{BoundSeen, ClaimSeen, GroupSeen, JobSeen, NodeSeen, PodSeen},
 };
-use crate::{instance_type::InstanceType, names, operator::{labels, pods}};
-use futures_util::{StreamExt, future::join_all, future::BoxFuture};
+use crate::{
+    instance_type::InstanceType,
+    names,
+    operator::{labels, pods},
+};
+use futures_util::{StreamExt, future::BoxFuture, future::join_all};
 use kube::{
     Api, Client, Resource,
     runtime::{WatchStreamExt, watcher, watcher::Event},
@@ -54,7 +58,12 @@ pub(crate) async fn everything(client: Client, volcano: bool, to: mpsc::Sender<S
         Box::pin(follow(Api::all(client.clone()), bound, &to, Seen::Bound)),
         Box::pin(follow(Api::all(client.clone()), plain(), &to, Seen::Node)),
         Box::pin(follow(Api::all(client.clone()), plain(), &to, Seen::Type)),
-        Box::pin(follow(Api::all(client.clone()), plain().labels(&format!("{}=true", labels::CLAIM)), &to, Seen::Claim)),
+        Box::pin(follow(
+            Api::all(client.clone()),
+            plain().labels(&format!("{}=true", labels::CLAIM)),
+            &to,
+            Seen::Claim,
+        )),
     ];
     if volcano {
         let jobs = Api::all_with(client.clone(), &pods::volcano_job());

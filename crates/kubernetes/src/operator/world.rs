@@ -115,7 +115,11 @@ impl Gang {
         if self.parts < 2 || self.is_placed() {
             return None;
         }
-        self.pods.values().filter(|part| !matches!(part.verdict, Verdict::Over(_))).filter_map(|part| part.bound_at).min()
+        self.pods
+            .values()
+            .filter(|part| !matches!(part.verdict, Verdict::Over(_)))
+            .filter_map(|part| part.bound_at)
+            .min()
     }
 }
 
@@ -147,7 +151,8 @@ impl World {
 
     /// Pods of ours that a fresh list does not have.
     pub(crate) fn unlisted_pods(&self, listed: &HashSet<String>) -> Vec<(AttemptId, u32)> {
-        let parts = self.gangs.iter().flat_map(|(attempt, gang)| gang.pods.iter().map(move |(part, pod)| (attempt, part, pod)));
+        let parts =
+            self.gangs.iter().flat_map(|(attempt, gang)| gang.pods.iter().map(move |(part, pod)| (attempt, part, pod)));
         let missing = parts.filter(|(_, _, pod)| !listed.contains(&pod.uid));
         missing.map(|(attempt, part, _)| (attempt.clone(), *part)).collect()
     }
@@ -390,7 +395,8 @@ fn part_seen(pod: PodSeen, memory_limit: u64, nodes: &BTreeMap<String, Node>) ->
         node: spec.node_name,
         gated: !spec.scheduling_gates.is_empty(),
         leaving: metadata.deletion_timestamp.is_some(),
-        ran: status.container_statuses.iter().any(ran) || matches!(status.phase.as_str(), "Running" | "Succeeded" | "Failed"),
+        ran: status.container_statuses.iter().any(ran)
+            || matches!(status.phase.as_str(), "Running" | "Succeeded" | "Failed"),
         verdict: fate::verdict(&status, memory_limit),
         says: scheduled.filter(|c| c.status == "False").map(|c| c.message.clone()).unwrap_or_default(),
         if_deleted: fate::deleted(&status, node_exists),

@@ -12,9 +12,8 @@ fn a_gang_lives_once(gangs: Gangs) {
     let Some(mut stage) = Stage::set(with(gangs)) else { return };
     stage.wire.with().repeat = true;
     let (one, four) = (stage.want(1, |_| {}), stage.want(4, |_| {}));
-    stage.until("all pods to run", || {
-        stage.pods(&one, "Running").len() == 1 && stage.pods(&four, "Running").len() == 4
-    });
+    stage
+        .until("all pods to run", || stage.pods(&one, "Running").len() == 1 && stage.pods(&four, "Running").len() == 4);
     stage.until("the server to hear where", || stage.wire.bound(&one) == 1 && stage.wire.bound(&four) == 4);
     assert_eq!((stage.count("secrets", &one), stage.count("secrets", &four)), (1, 1));
     let before = (stage.uids(&one), stage.uids(&four));
@@ -64,7 +63,8 @@ fn an_operator_killed_while_it_makes_a_gang_leaves_it_to_the_next() {
 fn a_gang_that_does_not_fit_says_what_is_missing_and_starts_nothing() {
     for gangs in [Gangs::Gates, Gangs::Volcano] {
         let Some(stage) = Stage::set(with(gangs)) else { return };
-        let nodes: usize = stage.cluster.ok(&["get", "nodes", "-l", "peregrine.test/node=fake", "-o", "name"]).lines().count();
+        let nodes: usize =
+            stage.cluster.ok(&["get", "nodes", "-l", "peregrine.test/node=fake", "-o", "name"]).lines().count();
         let attempt = stage.want(nodes as u32 + 1, |_| {});
         let expect = format!("needs 8 GPUs, 1 CPU, 1 GiB memory for each of {} pods", nodes + 1);
         stage.until("the reason", || stage.wire.waiting(&attempt).starts_with(&expect));

@@ -43,7 +43,9 @@ impl Wire {
 
     pub(crate) fn gone(&self, attempt: &AttemptId) -> Option<(String, String, bool)> {
         self.with().news.iter().rev().find_map(|(about, what)| match what {
-            ClusterWhat::Gone { code, why, retryable, .. } if about == attempt => Some((code.clone(), why.clone(), *retryable)),
+            ClusterWhat::Gone { code, why, retryable, .. } if about == attempt => {
+                Some((code.clone(), why.clone(), *retryable))
+            }
             _ => None,
         })
     }
@@ -59,10 +61,14 @@ impl Wire {
 
     pub(crate) fn bound(&self, attempt: &AttemptId) -> usize {
         let told = self.with();
-        let parts: BTreeSet<u32> = told.news.iter().filter_map(|(about, what)| match what {
-            ClusterWhat::Bound { part, .. } if about == attempt => Some(*part),
-            _ => None,
-        }).collect();
+        let parts: BTreeSet<u32> = told
+            .news
+            .iter()
+            .filter_map(|(about, what)| match what {
+                ClusterWhat::Bound { part, .. } if about == attempt => Some(*part),
+                _ => None,
+            })
+            .collect();
         parts.len()
     }
 }
@@ -97,7 +103,12 @@ async fn poll(State(wire): State<Arc<Wire>>, Json(poll): Json<ClusterPoll>) -> R
             ClusterAnswer {
                 launch: told.wanted.values().filter(|l| told.repeat || !held.contains(&l.attempt)).cloned().collect(),
                 stop: told.stop.iter().filter(|a| held.contains(a) && !leaving.contains(a)).cloned().collect(),
-                remove: poll.holds.iter().filter(|a| !told.wanted.contains_key(a) && !leaving.contains(a)).cloned().collect(),
+                remove: poll
+                    .holds
+                    .iter()
+                    .filter(|a| !told.wanted.contains_key(a) && !leaving.contains(a))
+                    .cloned()
+                    .collect(),
                 checks: std::mem::take(&mut told.checks),
                 send_facts: known.is_none(),
                 ..ClusterAnswer::default()

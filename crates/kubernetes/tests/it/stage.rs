@@ -16,7 +16,10 @@ use kubernetes::{
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::{AtomicU64, Ordering}},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 use tokio::{
@@ -48,7 +51,7 @@ impl Stage {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let cluster = Cluster::lease()?;
         let crd = serde_json::to_string(&instance_type::definition()).unwrap();
-        cluster.apply(&crd.replace('$', "$"));
+        cluster.apply(&crd);
         cluster.ok(&["wait", "--for=condition=Established", "crd/instancetypes.amlarc.azureml.com", "--timeout=60s"]);
         cluster.apply(&format!(
             r#"{{"apiVersion": "amlarc.azureml.com/v1alpha1", "kind": "InstanceType", "metadata": {{"name": "{TYPE}"}}, "spec":
@@ -60,8 +63,7 @@ impl Stage {
         let url = runtime.block_on(server::serve(Arc::clone(&wire)));
         let token = std::env::temp_dir().join(format!("peregrine-operator-{}", std::process::id()));
         std::fs::write(&token, "secret").unwrap();
-        let mut stage =
-            Stage { cluster, wire, settings, url, token, operator: None, _server: runtime, _turn: turn };
+        let mut stage = Stage { cluster, wire, settings, url, token, operator: None, _server: runtime, _turn: turn };
         stage.start();
         Some(stage)
     }
@@ -130,7 +132,14 @@ impl Stage {
 
     pub(crate) fn uids(&self, attempt: &AttemptId) -> Vec<String> {
         let label = format!("peregrine.dev/attempt={attempt}");
-        let text = self.cluster.ok(&["get", "pods", "-l", &label, "-o", "jsonpath={range .items[*]}{.metadata.uid}{\"\\n\"}{end}"]);
+        let text = self.cluster.ok(&[
+            "get",
+            "pods",
+            "-l",
+            &label,
+            "-o",
+            "jsonpath={range .items[*]}{.metadata.uid}{\"\\n\"}{end}",
+        ]);
         let mut uids: Vec<_> = text.lines().map(str::to_owned).collect();
         uids.sort();
         uids
@@ -139,7 +148,9 @@ impl Stage {
     pub(crate) fn until(&self, what: &str, mut so: impl FnMut() -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !so() {
-            assert!(Instant::now() < deadline, "waited in vain for {what}; news: {:#?}", self.wire.with().news);
+            // Not while the news are borrowed: the server must be able to go on.
+            let news = format!("{:#?}", self.wire.with().news);
+            assert!(Instant::now() < deadline, "waited in vain for {what}; news: {news}");
             std::thread::sleep(Duration::from_millis(100));
         }
     }

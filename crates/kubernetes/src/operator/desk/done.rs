@@ -1,7 +1,7 @@
 //! What became of the acts that run beside the desk.
 
-use super::{Desk, REMOVE_GRACE_SECONDS};
 use super::memo::Rest;
+use super::{Desk, REMOVE_GRACE_SECONDS};
 use crate::operator::{refusal::Refusal, world::Gang};
 use domain::{
     AttemptId,
@@ -13,12 +13,30 @@ use tokio::time::Instant;
 
 /// The end of an act.
 pub(super) enum Done {
-    Made { attempt: AttemptId, result: Result<(), Refusal> },
-    Sure { attempt: AttemptId, exists: Option<bool> },
-    Rehearsed { attempt: AttemptId, refusal: Option<Refusal> },
-    Freed { attempt: AttemptId, result: Result<(), kube::Error> },
-    TakenBack { attempt: AttemptId, result: Result<bool, kube::Error> },
-    Removed { attempts: Vec<AttemptId>, result: Result<(), kube::Error> },
+    Made {
+        attempt: AttemptId,
+        result: Result<(), Refusal>,
+    },
+    Sure {
+        attempt: AttemptId,
+        exists: Option<bool>,
+    },
+    Rehearsed {
+        attempt: AttemptId,
+        refusal: Option<Refusal>,
+    },
+    Freed {
+        attempt: AttemptId,
+        result: Result<(), kube::Error>,
+    },
+    TakenBack {
+        attempt: AttemptId,
+        result: Result<bool, kube::Error>,
+    },
+    Removed {
+        attempts: Vec<AttemptId>,
+        result: Result<(), kube::Error>,
+    },
     Checked(CheckResult),
     /// Nothing depends on it.
     Other,
@@ -134,7 +152,8 @@ impl Desk {
                 self.cx.metrics.taken_back.inc();
                 let rest = Rest::after(self.rests.get(attempt));
                 self.rests.insert(attempt.clone(), rest);
-                let text = "only a part of the gang found nodes in time; it was taken back and waits until all of it fits";
+                let text =
+                    "only a part of the gang found nodes in time; it was taken back and waits until all of it fits";
                 self.tell(attempt, ClusterWhat::Notice { text: text.to_owned() });
             }
             Ok(false) => memo.taken_back = false,

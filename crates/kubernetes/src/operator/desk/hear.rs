@@ -82,24 +82,46 @@ impl Desk {
                 Change::Listed => drop(self.lists.groups.end()),
                 Change::Gone(_) => {}
             },
-            Seen::Bound(change) => self.facts.dirty |= match change {
-                Change::Start => { self.lists.bound.start(); false }
-                Change::Seen(pod) => {
-                    self.lists.bound.note(|| pod.uid());
-                    self.world.see_bound(*pod)
+            Seen::Bound(change) => {
+                self.facts.dirty |= match change {
+                    Change::Start => {
+                        self.lists.bound.start();
+                        false
+                    }
+                    Change::Seen(pod) => {
+                        self.lists.bound.note(|| pod.uid());
+                        self.world.see_bound(*pod)
+                    }
+                    Change::Listed => {
+                        self.world.keep_bound(&self.lists.bound.end());
+                        true
+                    }
+                    Change::Gone(pod) => {
+                        self.world.lose_bound(&pod.uid().unwrap_or_default());
+                        true
+                    }
                 }
-                Change::Listed => { self.world.keep_bound(&self.lists.bound.end()); true }
-                Change::Gone(pod) => { self.world.lose_bound(&pod.uid().unwrap_or_default()); true }
-            },
-            Seen::Node(change) => self.facts.dirty |= match change {
-                Change::Start => { self.lists.nodes.start(); false }
-                Change::Seen(node) => {
-                    self.lists.nodes.note(|| node.uid());
-                    self.world.see_node(*node)
+            }
+            Seen::Node(change) => {
+                self.facts.dirty |= match change {
+                    Change::Start => {
+                        self.lists.nodes.start();
+                        false
+                    }
+                    Change::Seen(node) => {
+                        self.lists.nodes.note(|| node.uid());
+                        self.world.see_node(*node)
+                    }
+                    Change::Listed => {
+                        self.world.keep_nodes(&self.lists.nodes.end());
+                        true
+                    }
+                    Change::Gone(node) => {
+                        self.world.lose_node(&node.name_any());
+                        true
+                    }
                 }
-                Change::Listed => { self.world.keep_nodes(&self.lists.nodes.end()); true }
-                Change::Gone(node) => { self.world.lose_node(&node.name_any()); true }
-            },
+            }
             Seen::Type(change) => {
                 self.facts.dirty = true;
                 match change {
@@ -162,7 +184,11 @@ impl Desk {
                 // Its pods speak for themselves, where it had any.
                 let silent = !self.world.gangs.contains_key(&attempt) && !self.departed.contains(&attempt);
                 if silent && !self.memo(&attempt).is_quiet() {
-                    self.gone(&attempt, 0, &Fate { code: "Deleted", why: "its Volcano Job was deleted".to_owned(), retryable: true });
+                    self.gone(
+                        &attempt,
+                        0,
+                        &Fate { code: "Deleted", why: "its Volcano Job was deleted".to_owned(), retryable: true },
+                    );
                 }
                 self.forget(&attempt);
             }
@@ -192,7 +218,11 @@ impl Desk {
         self.freeing.remove(attempt);
         let stopped = self.memo(attempt).stop_since.is_some();
         match stopped {
-            true => self.gone(attempt, part, &Fate { code: "Stopped", why: "its pod was stopped".to_owned(), retryable: false }),
+            true => self.gone(
+                attempt,
+                part,
+                &Fate { code: "Stopped", why: "its pod was stopped".to_owned(), retryable: false },
+            ),
             false => self.gone(attempt, part, &pod.if_deleted),
         }
         self.forget(attempt);

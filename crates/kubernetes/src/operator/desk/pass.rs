@@ -4,7 +4,7 @@ use super::{Desk, Done, FactsSent};
 use crate::operator::{
     act::{self, Recipe},
     facts,
-    fate::Fate,
+    fate::{Fate, Verdict},
     fit::promise,
     link::Holding,
     release::{self, Gated},
@@ -62,9 +62,19 @@ impl Desk {
     fn settle(&mut self) -> bool {
         let unsure = |(attempt, gang): &(&AttemptId, &Gang)| {
             let memo = self.memo(attempt);
-            memo.sure.is_none() && !gang.has_run() && !gang.is_leaving() && memo.removing.is_none() && !self.launches.contains_key(*attempt)
+            memo.sure.is_none()
+                && !gang.has_run()
+                && !gang.is_leaving()
+                && memo.removing.is_none()
+                && !self.launches.contains_key(*attempt)
         };
-        let all: Vec<_> = self.world.gangs.iter().filter(unsure).map(|(a, g)| (a.clone(), g.namespace.clone(), g.secret.clone())).collect();
+        let all: Vec<_> = self
+            .world
+            .gangs
+            .iter()
+            .filter(unsure)
+            .map(|(a, g)| (a.clone(), g.namespace.clone(), g.secret.clone()))
+            .collect();
         let settled = all.is_empty();
         for (attempt, namespace, secret) in all {
             let memo = self.memos.entry(attempt.clone()).or_default();
@@ -108,7 +118,8 @@ impl Desk {
         let Some(shape) = self.world.instance_type(&launch.instance_type) else {
             pending.after = Instant::now() + pending.pace.after_failure();
             let there: Vec<_> = self.world.instance_types().into_keys().collect();
-            let text = format!("the cluster has no instance type `{}`; it has {}", launch.instance_type, there.join(", "));
+            let text =
+                format!("the cluster has no instance type `{}`; it has {}", launch.instance_type, there.join(", "));
             self.say(attempt, text);
             return None;
         };
@@ -191,7 +202,6 @@ impl Desk {
 
     /// A part that could not start for longer than it is given.
     fn given_up(&self, attempt: &AttemptId) -> Option<(u32, Fate)> {
-        use crate::operator::fate::Verdict;
         let (gang, memo) = (self.world.gangs.get(attempt)?, self.memo(attempt));
         let late = memo.stalled.iter().filter(|(part, _)| !memo.told_gone.contains(part));
         late.filter_map(|(part, since)| match &gang.pods.get(part)?.verdict {
@@ -207,7 +217,11 @@ impl Desk {
 
     fn take_back(&mut self, attempt: &AttemptId) {
         let Some(gang) = self.world.gangs.get(attempt).cloned() else { return };
-        self.note_on(attempt, "TakenBack", "only a part of the gang found nodes in time; it waits until all of it fits");
+        self.note_on(
+            attempt,
+            "TakenBack",
+            "only a part of the gang found nodes in time; it waits until all of it fits",
+        );
         let memo = self.memos.entry(attempt.clone()).or_default();
         (memo.busy, memo.taken_back) = (true, true);
         let (client, attempt) = (self.cx.client.clone(), attempt.clone());
@@ -239,7 +253,9 @@ impl Desk {
 
     /// Gives gangs to the scheduler, whole.
     fn release(&mut self) {
-        self.freeing.retain(|attempt| self.world.gangs.get(attempt).is_some_and(|gang| gang.pods.values().any(|part| part.gated)));
+        self.freeing.retain(|attempt| {
+            self.world.gangs.get(attempt).is_some_and(|gang| gang.pods.values().any(|part| part.gated))
+        });
         let waiting: Vec<_> = self.world.gangs.iter().filter(|(attempt, gang)| self.may_go(attempt, gang)).collect();
         if waiting.is_empty() {
             return;
@@ -261,7 +277,10 @@ impl Desk {
         });
         let freed = release::release(candidates.collect(), &mut rooms, self.cx.settings.node_autoscaling);
         chosen.extend(gated.into_iter().filter(|(attempt, _)| freed.contains(attempt)));
-        let chosen: Vec<_> = chosen.into_iter().map(|(attempt, gang)| (attempt.clone(), gang.namespace.clone(), gated_pods(gang))).collect();
+        let chosen: Vec<_> = chosen
+            .into_iter()
+            .map(|(attempt, gang)| (attempt.clone(), gang.namespace.clone(), gated_pods(gang)))
+            .collect();
         for (attempt, namespace, pods) in chosen {
             self.freeing.insert(attempt.clone());
             let client = self.cx.client.clone();
@@ -297,10 +316,7 @@ impl Desk {
 
     /// Sends the facts when they changed, and no more often than every few seconds.
     fn report(&mut self) {
-        let placed = self.world.gangs.values().filter(|gang| gang.is_placed()).count();
-        let counts = [("placed", placed), ("waiting", self.world.gangs.len() - placed), ("to make", self.launches.len())];
-        self.cx.metrics.gangs(counts);
-        self.cx.metrics.nodes.set(self.world.nodes.len() as i64);
+        self.measure();
         let lately = self.facts.at.is_some_and(|at| at.elapsed() < FACTS_EVERY);
         if lately || !(self.facts.dirty || self.facts.wanted) {
             return;
@@ -311,6 +327,28 @@ impl Desk {
             self.cx.outbox.facts(facts);
         }
         self.facts = FactsSent { digest, at: Some(Instant::now()), dirty: false, wanted: false };
+    }
+
+    fn measure(&self) {
+        let metrics = &self.cx.metrics;
+        let placed = self.world.gangs.values().filter(|gang| gang.is_placed()).count();
+        metrics.attempts([
+            ("placed", placed),
+            ("waiting", self.world.gangs.len() - placed),
+            ("to make", self.launches.len()),
+        ]);
+        let mut phases = [("gated", 0), ("pending", 0), ("running", 0), ("ended", 0)];
+        for part in self.world.gangs.values().flat_map(|gang| gang.pods.values()) {
+            let at = match part {
+                part if matches!(part.verdict, Verdict::Over(_)) => 3,
+                part if part.ran => 2,
+                part if part.gated => 0,
+                _ => 1,
+            };
+            phases[at].1 += 1;
+        }
+        metrics.pods(phases);
+        metrics.nodes.set(self.world.nodes.len() as i64);
     }
 
     /// Has a pod on each node that holds a share of its memory.
@@ -324,11 +362,15 @@ impl Desk {
         let mut pods = Vec::new();
         for node in self.world.nodes.values().filter(|node| !self.reserving.contains_key(&node.uid)) {
             let memory = BTreeMap::from([("memory".to_owned(), Quantity(node.memory_bytes.to_string()))]);
-            let metadata = ObjectMeta { name: Some(node.name.clone()), uid: Some(node.uid.clone()), ..ObjectMeta::default() };
+            let metadata =
+                ObjectMeta { name: Some(node.name.clone()), uid: Some(node.uid.clone()), ..ObjectMeta::default() };
             let status = NodeStatus { capacity: Some(memory), ..NodeStatus::default() };
             let node_view = Node { metadata, status: Some(status), ..Node::default() };
-            let Some(pod) = reservation::pod(&node_view, &self.cx.settings, &self.cx.namespace, &image) else { continue };
-            let mark = pod.metadata.labels.as_ref().and_then(|all| all.get(reservation::LABEL)).cloned().unwrap_or_default();
+            let Some(pod) = reservation::pod(&node_view, &self.cx.settings, &self.cx.namespace, &image) else {
+                continue;
+            };
+            let mark =
+                pod.metadata.labels.as_ref().and_then(|all| all.get(reservation::LABEL)).cloned().unwrap_or_default();
             if !self.world.is_reserved(&mark) && pods.len() < RESERVING {
                 pods.push((node.uid.clone(), pod));
             }

@@ -19,7 +19,8 @@ impl Desk {
         let now = self.cx.cluster_now();
         let waits = |(attempt, gang): &(&AttemptId, &Gang)| {
             let memo = self.memo(attempt);
-            let wanted = !memo.is_quiet() && memo.told_gone.is_empty() && memo.stop_since.is_none() && !gang.is_leaving();
+            let wanted =
+                !memo.is_quiet() && memo.told_gone.is_empty() && memo.stop_since.is_none() && !gang.is_leaving();
             wanted && !gang.is_placed() && now.since(gang.since) > FRESH
         };
         let waiting: Vec<_> = self.world.gangs.iter().filter(waits).collect();
@@ -39,7 +40,10 @@ impl Desk {
             let key = (std::sync::Arc::as_ptr(&gang.need), gang.parts, says);
             let text = texts.entry(key).or_insert_with(|| explain(&gang.need, gang.parts, &rooms, says));
             let grows = self.cx.settings.node_autoscaling && gang.job.is_none() && gang.is_free();
-            said.push((attempt.clone(), if grows { format!("waits for the cluster to grow: {text}") } else { text.clone() }));
+            said.push((
+                attempt.clone(),
+                if grows { format!("waits for the cluster to grow: {text}") } else { text.clone() },
+            ));
         }
         for (attempt, text) in said {
             self.say(&attempt, text);

@@ -41,7 +41,8 @@ fn shape() -> InstanceTypeSpec {
     let plain = [("cpu", "4"), ("memory", "16Gi"), ("nvidia.com/gpu", "1")];
     let mut spec = InstanceTypeSpec::of(&plain[..2], &plain);
     spec.node_selector = Some(BTreeMap::from([("gpu".into(), "a100".into()), ("pool".into(), "other".into())]));
-    spec.tolerations = Some(vec![Toleration { key: Some("gpu".into()), operator: Some("Exists".into()), ..Toleration::default() }]);
+    spec.tolerations =
+        Some(vec![Toleration { key: Some("gpu".into()), operator: Some("Exists".into()), ..Toleration::default() }]);
     spec.priority_class_name = Some("batch".into());
     spec
 }
@@ -87,7 +88,8 @@ fn a_pod_goes_only_where_extension_and_type_both_allow() {
     let spec = pods(&launch(1), Gang::Volcano)[0].spec.clone().unwrap();
     let selector = spec.node_selector.unwrap();
     assert_eq!((selector["gpu"].as_str(), selector["pool"].as_str()), ("a100", "ml"));
-    let tolerated: Vec<_> = spec.tolerations.unwrap().into_iter().map(|t| (t.key.unwrap(), t.value.unwrap_or_default())).collect();
+    let tolerated: Vec<_> =
+        spec.tolerations.unwrap().into_iter().map(|t| (t.key.unwrap(), t.value.unwrap_or_default())).collect();
     let expect = [
         ("ml.azure.com/amlarc", "true"),
         ("ml.azure.com/amlarc-workload", "true"),
@@ -131,16 +133,27 @@ fn the_token_is_in_the_secret_alone() {
 #[test]
 fn a_target_may_ask_for_restricted_pods_accounts_and_queues() {
     let mut launch = launch(2);
-    let all = [("pod_security", "restricted"), ("service_account", "trainer"), ("image_pull_secrets", "a, b"), ("queue", "gpu")];
+    let all = [
+        ("pod_security", "restricted"),
+        ("service_account", "trainer"),
+        ("image_pull_secrets", "a, b"),
+        ("queue", "gpu"),
+    ];
     launch.target.settings = all.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
     let pod = pods(&launch, Gang::Kueue)[1].clone();
     let labels = pod.metadata.labels.unwrap();
-    assert_eq!((labels["kueue.x-k8s.io/queue-name"].as_str(), labels["kueue.x-k8s.io/pod-group-name"].as_str()), ("gpu", "att-513-0"));
+    assert_eq!(
+        (labels["kueue.x-k8s.io/queue-name"].as_str(), labels["kueue.x-k8s.io/pod-group-name"].as_str()),
+        ("gpu", "att-513-0")
+    );
     let spec = pod.spec.unwrap();
     assert_eq!(spec.scheduling_gates, None, "Kueue puts a gate of its own");
     assert_eq!(spec.service_account_name.as_deref(), Some("trainer"));
     assert_eq!(spec.image_pull_secrets.unwrap().len(), 2);
     let security = spec.containers[0].security_context.clone().unwrap();
-    assert_eq!((security.allow_privilege_escalation, security.capabilities.unwrap().drop), (Some(false), Some(vec!["ALL".into()])));
+    assert_eq!(
+        (security.allow_privilege_escalation, security.capabilities.unwrap().drop),
+        (Some(false), Some(vec!["ALL".into()]))
+    );
     assert_eq!(spec.security_context.unwrap().run_as_non_root, Some(true));
 }

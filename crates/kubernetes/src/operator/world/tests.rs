@@ -19,7 +19,8 @@ fn pod(part: u32, change: impl Fn(&mut Value)) -> PodSeen {
 fn bind(pod: &mut Value) {
     pod["spec"]["nodeName"] = json!("n1");
     pod["spec"]["schedulingGates"] = json!([]);
-    pod["status"]["conditions"] = json!([{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:10Z"}]);
+    pod["status"]["conditions"] =
+        json!([{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:10Z"}]);
 }
 
 fn attempt() -> AttemptId {
