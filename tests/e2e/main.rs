@@ -15,6 +15,7 @@ mod import;
 mod jobs;
 mod kill;
 mod openapi;
+mod pod;
 mod postgres;
 mod records;
 mod sdk;

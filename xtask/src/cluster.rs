@@ -179,7 +179,7 @@ fn images(sh: &Shell, place: &Place, options: &Options) -> Result<(), Failed> {
 
 fn wait_for_nodes(sh: &Shell, place: &Place, options: &Options) -> Result<(), Failed> {
     let wanted = options.fake_nodes + usize::from(options.node);
-    place.until(&format!("{wanted} ready nodes"), Duration::from_secs(180), || {
+    place.until(&format!("{wanted} ready nodes"), Duration::from_secs(600), || {
         let nodes = place.kubectl(sh, &["get", "nodes", "--no-headers"]).unwrap_or_default();
         nodes.lines().filter(|line| line.split_whitespace().nth(1) == Some("Ready")).count() >= wanted
     })

@@ -110,7 +110,7 @@ async fn go_and_ship(
     if !logs.are_away() {
         return going.await;
     }
-    let mut shipper = Shipper::new(&cx.server, &assignment.attempt, logs.root());
+    let mut shipper = Shipper::new(cx, &assignment.attempt, logs.root());
     let went = tokio::select! {
         went = going => went,
         never = shipper.follow() => match never {},

@@ -149,9 +149,9 @@ impl Stay<'_> {
                 news = self.ask(facts, &mut silence) => match news {
                     News::Nothing => continue,
                     News::StoppedBeforeItBegan => Stop::Asked("canceled by its user".into()),
-                    News::Unwanted(why) => return self.abandon(why).await,
+                    News::Unwanted(why) => return self.settle(why).await,
                 },
-                _ = recorded.recv() => return self.settle().await,
+                _ = recorded.recv() => return self.settle("the end of this attempt is on record already".into()).await,
                 _ = terminate.recv() => Stop::Leave(ASKED_TO_LEAVE.into()),
             };
             if held(self.messages).await.all.is_empty() {
@@ -187,13 +187,13 @@ impl Stay<'_> {
         }
     }
 
-    /// The attempt's end is on record, as we told it or as others did.
-    async fn settle(&self) -> Left {
+    /// The server wants no more of this attempt: because it has heard its end, or although it has not.
+    async fn settle(&self, why: String) -> Left {
         let over = self.cx.journal.life(&self.pod.attempt).and_then(|life| life.over);
         match over.map(|over| over.outcome.clone()) {
             Some(Outcome::Completed) => Left::Completed,
             Some(_) => Left::Otherwise,
-            None => self.abandon("the end of this attempt is on record already".into()).await,
+            None => self.abandon(why).await,
         }
     }
 

@@ -6,6 +6,7 @@
 
 #![expect(unreachable_pub, reason = "the schema is derived from copies of these types that nobody else sees")]
 
+pub mod cluster;
 pub mod files;
 mod rules;
 pub mod sizes;

@@ -177,7 +177,7 @@ async fn append(
     Path((_, path)): Path<(String, String)>,
     Query(query): Query<BTreeMap<String, usize>>,
     body: Bytes,
-) -> (StatusCode, Json<serde_json::Value>) {
+) -> (StatusCode, [(&'static str, String); 1]) {
     let mut state = state.lock().unwrap();
     let log = state.logs.entry(path).or_default();
     let offset = query["offset"];
@@ -189,5 +189,5 @@ async fn append(
         log.extend_from_slice(&body[known..]);
     }
     let status = if gap { StatusCode::CONFLICT } else { StatusCode::OK };
-    (status, Json(serde_json::json!({"length": log.len()})))
+    (status, [("x-peregrine-next", log.len().to_string())])
 }
