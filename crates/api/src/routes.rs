@@ -123,6 +123,13 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", "/admin/v1/principals/{id}", "principal_revoke", Owner, "end someone's access"),
     route("GET", "/admin/v1/audit", "audit", Owner, "every change and refusal, newest first"),
     route("POST", "/admin/v1/keys/rotate", "keys_rotate", Owner, "sign tokens with a new key from now on"),
+    route(
+        "POST",
+        "/admin/v1/free",
+        "free",
+        Owner,
+        "remove deleted runs and experiments for good, and give their space back",
+    ),
     route("GET", ws!("/roles"), "roles", Owner, "who has which role in the workspace"),
     route("PUT", ws!("/roles/{name}"), "role_grant", Owner, "give a principal a role"),
     route("DELETE", ws!("/roles/{name}"), "role_revoke", Owner, "take a principal's role away"),

@@ -31,6 +31,11 @@ impl Timestamp {
         Some(Timestamp(at.and_utc().timestamp_millis()))
     }
 
+    /// The instant so long before this one.
+    pub fn before(self, duration: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+    }
+
     pub fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
     }

@@ -42,6 +42,10 @@ pub struct Settings {
     pub idle: std::time::Duration,
     /// Requests a second that one caller may make; 0 for no limit.
     pub rate_limit: u32,
+    /// Webhooks may call plain http, this machine and private networks.
+    pub private_webhooks: bool,
+    /// How long deleted runs and experiments can be brought back; for ever where this is nothing.
+    pub keep_deleted: Option<std::time::Duration>,
     pub clock: fn() -> Timestamp,
 }
 
@@ -56,6 +60,7 @@ pub struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) tokens: crate::auth::Tokens,
     pub(crate) limits: crate::auth::Limits,
+    pub(crate) webhooks: crate::webhooks::Sender,
     /// `https://host:port`, as clients reach this server.
     pub(crate) url: String,
     /// All workspaces, by their names in lower case.
@@ -111,6 +116,7 @@ impl App {
             metrics: Metrics::default(),
             tokens,
             limits: crate::auth::Limits::new(settings.rate_limit),
+            webhooks: crate::webhooks::Sender::new(crate::webhooks::Reach { anywhere: settings.private_webhooks }),
             settings,
             url,
             workspaces: Mutex::default(),

@@ -78,6 +78,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "principal_revoke" => delete(principals::revoke),
         "audit" => get(principals::audit),
         "keys_rotate" => post(principals::rotate),
+        "free" => post(meta::free),
         "roles" => get(principals::roles),
         "role_grant" => put(principals::grant),
         "role_revoke" => delete(principals::ungrant),

@@ -71,6 +71,16 @@ pub(crate) enum ComputeVerb {
     /// List how much of what there is is in use
     #[command(after_help = "Examples:\n  peregrine compute list-usage")]
     ListUsage,
+    /// Apply instance types to a Kubernetes cluster: `InstanceType` and `InstanceTypeList` files
+    #[cfg(feature = "kubernetes")]
+    #[command(after_help = "Examples:\n  peregrine compute apply -f instance-types.yml\n  \
+                            peregrine compute apply -f small.yml gpu.yml --context lab --dry-run")]
+    Apply(ApplyTypes),
+    /// Print instance types that go with the nodes of a Kubernetes cluster
+    #[cfg(feature = "kubernetes")]
+    #[command(after_help = "Examples:\n  peregrine compute generate-instance-types\n  \
+                            peregrine compute generate-instance-types --apply")]
+    GenerateInstanceTypes(GenerateTypes),
     /// Check a compute file
     #[command(after_help = "Examples:\n  peregrine compute validate -f cluster.yml")]
     Validate(ValidateArgs),
@@ -237,4 +247,30 @@ pub(crate) struct MountTest {
     /// Path in the datastore to read
     #[arg(short, long, default_value = "")]
     pub(crate) path: String,
+}
+
+#[cfg(feature = "kubernetes")]
+#[derive(Debug, Args)]
+pub(crate) struct ApplyTypes {
+    /// YAML files to read
+    #[arg(short, long, num_args = 1.., required = true, value_name = "FILE")]
+    pub(crate) file: Vec<std::path::PathBuf>,
+    #[command(flatten)]
+    pub(crate) reach: super::extension::Reach,
+    /// Only ask the cluster whether it would take them
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[cfg(feature = "kubernetes")]
+#[derive(Debug, Args)]
+pub(crate) struct GenerateTypes {
+    #[command(flatten)]
+    pub(crate) reach: super::extension::Reach,
+    /// Apply them instead of printing them
+    #[arg(long)]
+    pub(crate) apply: bool,
+    /// Leave no room for the memory that the extension holds back
+    #[arg(long)]
+    pub(crate) no_reservation: bool,
 }

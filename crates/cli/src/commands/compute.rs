@@ -68,6 +68,10 @@ pub(super) async fn run(context: &Context, verb: ComputeVerb) -> Done<ExitCode> 
         ComputeVerb::ListUsage => list_usage(context).await?,
         ComputeVerb::ListNodes(args) => list_nodes(context, &args).await?,
         ComputeVerb::ListSizes => list_sizes(context)?,
+        #[cfg(feature = "kubernetes")]
+        ComputeVerb::Apply(args) => super::extension::types::apply(context, &args).await?,
+        #[cfg(feature = "kubernetes")]
+        ComputeVerb::GenerateInstanceTypes(args) => super::extension::types::generate(context, &args).await?,
         ComputeVerb::Validate(args) => validate(context, &args)?,
     }
     Ok(ExitCode::SUCCESS)

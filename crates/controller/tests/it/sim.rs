@@ -107,7 +107,7 @@ impl Drop for NameOnPanic {
 impl Sim {
     fn new(seed: u64) -> Sim {
         let home = Home::new();
-        let cx = Context { store: home.open(), drivers: Arc::default(), clock: now };
+        let cx = Context { store: home.open(), drivers: Arc::default(), keep_deleted: None, clock: now };
         let (agent, chance) = (Agent::new(), Chance::seeded(seed));
         Sim { home, cx, agent, chance, seen_at: 0, submitted: 0, history: Vec::new(), ended: BTreeMap::new() }
     }

@@ -193,6 +193,8 @@ fn settings() -> Settings {
         storage_quota: 0,
         idle: std::time::Duration::from_secs(60),
         rate_limit: 0,
+        private_webhooks: false,
+        keep_deleted: None,
         clock: server::clock::now,
     }
 }

@@ -75,17 +75,7 @@ impl Tx<'_> {
             self.exec(&sql, &[name.into()])?;
         }
         self.purge_tracking(name)?;
-        for table in [
-            "jobs",
-            "assets",
-            "datastores",
-            "computes",
-            "cluster_targets",
-            "records",
-            "operations",
-            "roles",
-            "blob_metadata",
-        ] {
+        for table in OWNED {
             self.exec(&format!("delete from {table} where workspace = ?1"), &[name.into()])?;
         }
         self.exec("delete from workspaces where name = ?1", &[name.into()])?;
@@ -238,6 +228,22 @@ impl Tx<'_> {
         Ok(())
     }
 }
+
+/// Tables whose rows go with their workspace and need no more than that.
+const OWNED: [&str; 12] = [
+    "jobs",
+    "assets",
+    "datastores",
+    "computes",
+    "cluster_targets",
+    "records",
+    "operations",
+    "roles",
+    "blob_metadata",
+    "deliveries",
+    "leftovers",
+    "spent_numbers",
+];
 
 const DATASTORE: &str = "name, body, is_default, secret is not null, created_at, changed_at";
 
