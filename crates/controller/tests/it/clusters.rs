@@ -67,7 +67,9 @@ async fn hear_of_this_machine(store: &Store) {
 }
 
 async fn hear_of(store: &Store, cluster: &'static str) {
-    store.write(move |tx| tx.see_cluster(cluster, 0, now())).await.unwrap();
+    // The store works in a thread of its own, where it is another time.
+    let at = now();
+    store.write(move |tx| tx.see_cluster(cluster, 0, at)).await.unwrap();
 }
 
 /// How many jobs each target was handed, and why the first that waits does.
