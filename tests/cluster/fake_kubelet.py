@@ -15,6 +15,7 @@ import http.client
 import itertools
 import json
 import math
+import pathlib
 import queue
 import ssl
 import threading
@@ -359,7 +360,7 @@ def requests(pod):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", required=True)
-    parser.add_argument("--token", required=True)
+    parser.add_argument("--token-file", type=pathlib.Path, required=True)
     parser.add_argument("--ca", required=True)
     parser.add_argument("--nodes", type=int, default=0)
     parser.add_argument("--shape", default="cpu=64,memory=512Gi,ephemeral-storage=1Ti,pods=110,nvidia.com/gpu=8")
@@ -367,7 +368,7 @@ def main():
     parser.add_argument("--autoscale", type=int, default=0, metavar="MAX")
     parser.add_argument("--idle-seconds", type=float, default=60)
     args = parser.parse_args()
-    Kubelet(Api(args.server, args.token, args.ca), args).run()
+    Kubelet(Api(args.server, args.token_file.read_text().strip(), args.ca), args).run()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ const FROM: &str = "sqlite:///mlflow.db";
 /// A home with a store beside it, and the ids in the store.
 fn store() -> Option<(Home, Value)> {
     let Some(python) = venv::with("mlflow", VERSION, &[]) else {
-        eprintln!("skipped: mlflow {VERSION} is not kept here and the package index cannot be reached");
+        crate::skip::skip(&format!("mlflow {VERSION} is not kept here and the package index cannot be reached"));
         return None;
     };
     let home = Home::new();

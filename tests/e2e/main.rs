@@ -5,16 +5,21 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may as well stop where it stands")]
 #![expect(clippy::disallowed_methods, reason = "these tests watch real processes by the real clock")]
 
+mod cluster;
 mod containers;
 mod corpus;
 mod environments;
+mod extension;
 mod faults;
 mod harness;
 mod import;
 mod jobs;
 mod kill;
 mod openapi;
+mod pod;
 mod postgres;
 mod records;
 mod sdk;
+mod skip;
+mod test_cluster;
 mod tracking;

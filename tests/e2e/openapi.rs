@@ -33,7 +33,7 @@ fn nothing_a_stranger_sends_breaks_the_server() {
 
 fn tried(home: &Home, how: &str, more: &[&str]) {
     let Some(python) = venv::with("schemathesis", VERSION, &[]) else {
-        eprintln!("skipped: schemathesis {VERSION} is not kept here and the package index cannot be reached");
+        crate::skip::skip(&format!("schemathesis {VERSION} is not kept here and the package index cannot be reached"));
         return;
     };
     // Names that exist, so that more than 404 is seen; the agents' own routes wait for work by design.

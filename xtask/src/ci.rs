@@ -1,12 +1,16 @@
 //! Everything that must hold before a change is taken, in order, cheapest first.
 //!
 //! Stops at the first failure with the command that repeats it, and always ends with a table of the steps and their
-//! seconds. The order matters: `gen`, `examples` and `e2e` share the release binary that `e2e` builds.
+//! seconds, and of what the tests skipped. The cluster goes whatever came of the steps. The order matters: `gen`, `examples` and `e2e` share the release binary that `e2e` builds.
 
+use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::shell::{Failed, Shell, say};
-use crate::{deps, examples, generate, setup, steps, tidy};
+use crate::{cluster, deps, examples, generate, setup, shell, steps, tidy};
 
 struct Step {
     name: &'static str,
@@ -20,6 +24,7 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", repeat: "cargo xtask tidy", run: tidy::run },
     Step { name: "fmt", repeat: "cargo fmt --all --check", run: steps::fmt },
     Step { name: "clippy", repeat: "cargo clippy --workspace --all-targets -- -D warnings", run: steps::clippy },
+    Step { name: "cluster", repeat: "cargo xtask cluster up --name ci", run: cluster::begin_ci },
     Step { name: "test", repeat: "cargo xtask test", run: steps::test_all },
     Step { name: "postgres", repeat: "cargo xtask postgres", run: steps::postgres },
     Step { name: "e2e", repeat: "cargo xtask e2e", run: |sh| steps::e2e(sh, None) },
@@ -31,6 +36,9 @@ const STEPS: &[Step] = &[
 /// Runs the steps until one fails.
 pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
     say(&format!("building into {}", sh.target().display()));
+    let skipped = skipped();
+    let _none_yet = fs::remove_file(&skipped);
+    let sh = &sh.with("PEREGRINE_SKIPPED", &skipped).with("PEREGRINE_CLUSTER", cluster::ci_env());
     let mut rows = Vec::new();
     let mut outcome = Ok(());
     for step in STEPS {
@@ -48,9 +56,26 @@ pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
             break;
         }
     }
+    cluster::end_ci(sh);
     rows.extend(STEPS[rows.len()..].iter().map(|step| (step.name, None)));
     say(&table(&rows));
+    let what = fs::read_to_string(&skipped).unwrap_or_default();
+    for line in what.lines().collect::<BTreeSet<_>>() {
+        say(&format!("skipped: {line}"));
+    }
     outcome
+}
+
+/// Notes what cannot be tested here, for the end of the run.
+pub(crate) fn skip(what: &str) -> Result<(), Failed> {
+    say(&format!("skipped: {what}"));
+    let path = skipped();
+    let file = OpenOptions::new().create(true).append(true).open(&path);
+    file.and_then(|mut file| writeln!(file, "{what}")).map_err(Failed::at(&path))
+}
+
+fn skipped() -> PathBuf {
+    shell::cache_dir().join("ci-skipped")
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long a step takes on the developer's machine is its point")]

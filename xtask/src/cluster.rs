@@ -14,9 +14,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::image;
 use crate::shell::{Failed, Shell, say};
+use crate::{ci, image};
 use place::Place;
+
+/// The cluster of a run of `cargo xtask ci`.
+const CI: &str = "ci";
 
 /// What `up` is asked for.
 #[derive(Debug, PartialEq)]
@@ -42,6 +45,28 @@ pub(crate) fn run(sh: &Shell, words: &[&str]) -> Result<(), Failed> {
         _ => Err(Failed::Usage(
             "`cluster` wants `up`, `down`, `status [--json]`, `stop PART` or `start PART`, then options".to_owned(),
         )),
+    }
+}
+
+/// The cluster of `cargo xtask ci`, made afresh. Where none can be had, that is said and tests skip what needs one.
+pub(crate) fn begin_ci(sh: &Shell) -> Result<(), Failed> {
+    if let Err(failed) = possible(sh).and_then(|()| binaries::ready(sh, true)) {
+        return ci::skip(&format!("no Kubernetes ({failed})"));
+    }
+    down(sh, &Place::named(CI))?;
+    let binary = Some(image::portable(sh, false)?);
+    up(sh, &Options { name: CI.to_owned(), fake_nodes: 20, autoscale: 0, volcano: true, node: true, binary })
+}
+
+/// Where tests find the cluster of `ci`, if it is up.
+pub(crate) fn ci_env() -> PathBuf {
+    Place::named(CI).file("env")
+}
+
+/// Takes the cluster of `ci` down; what is left of it is removed by the next one.
+pub(crate) fn end_ci(sh: &Shell) {
+    if let Err(failed) = down(sh, &Place::named(CI)) {
+        say(&format!("cluster: {failed}"));
     }
 }
 
@@ -101,10 +126,10 @@ fn down(sh: &Shell, place: &Place) -> Result<(), Failed> {
 
 /// Why no cluster can be had here, in words for a test's `skipped:` line.
 fn possible(sh: &Shell) -> Result<(), Failed> {
-    match sh.output("id", &["-u"]).as_deref() {
-        Some("0") => Ok(()),
-        _ => Err(Failed::Check("a cluster needs root: it makes namespaces, mounts and cgroups".to_owned())),
+    if sh.output("id", &["-u"]).as_deref() != Some("0") {
+        return Err(Failed::Check("a cluster needs root: it makes namespaces, mounts and cgroups".to_owned()));
     }
+    sh.quiet("unshare", &["--net", "--pid", "--mount", "--fork", "--mount-proc", "true"])
 }
 
 /// Makes the namespaces and the link to this machine.
@@ -154,7 +179,7 @@ fn images(sh: &Shell, place: &Place, options: &Options) -> Result<(), Failed> {
 
 fn wait_for_nodes(sh: &Shell, place: &Place, options: &Options) -> Result<(), Failed> {
     let wanted = options.fake_nodes + usize::from(options.node);
-    place.until(&format!("{wanted} ready nodes"), Duration::from_secs(180), || {
+    place.until(&format!("{wanted} ready nodes"), Duration::from_secs(600), || {
         let nodes = place.kubectl(sh, &["get", "nodes", "--no-headers"]).unwrap_or_default();
         nodes.lines().filter(|line| line.split_whitespace().nth(1) == Some("Ready")).count() >= wanted
     })

@@ -11,8 +11,11 @@ mod doctor;
 mod failure;
 mod gen_docs;
 mod local;
+#[cfg(feature = "kubernetes")]
+mod operator;
 mod output;
 mod outside;
+mod pod;
 mod post;
 mod roles;
 mod spec_file;

@@ -49,6 +49,10 @@ pub(crate) trait Connection {
     fn exec(&mut self, sql: &str, values: &[Value]) -> Result<usize, Error>;
     /// Runs a query; all its rows.
     fn fetch(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error>;
+    /// Gives up to so many unused pages back to the file system; how many bytes that were. Postgres sees to it by itself.
+    fn give_back(&mut self, _pages: i64) -> Result<u64, Error> {
+        Ok(0)
+    }
 }
 
 /// What a connection is for.

@@ -20,6 +20,8 @@ const SERVICES: &str = "10.96.0.0/16";
 /// One program: its command line, and the question that it answers once it is ready.
 pub(super) struct Part {
     name: &'static str,
+    /// Lines of shell that are run before each start.
+    first: String,
     command: String,
     ready: Ready,
 }
@@ -52,16 +54,15 @@ fn control_plane(place: &Place, bin: &str) -> Vec<Part> {
     let (folder, inside) = (place.file(""), place.inside());
     let secrets = place.file("secrets").display().to_string();
     let folder = folder.display();
-    let part = |name, command, ready| Part { name, command, ready };
     vec![
-        part(
+        Part::new(
             "etcd",
             format!(
                 "{bin}/server --data-dir {folder}/etcd --unsafe-no-fsync --quota-backend-bytes 4294967296 --log-level warn"
             ),
             Ready::AtOnce,
         ),
-        part(
+        Part::new(
             "apiserver",
             format!(
                 "{bin}/kube-apiserver --etcd-servers=http://127.0.0.1:2379 --advertise-address={inside} --bind-address=0.0.0.0 \
@@ -75,7 +76,7 @@ fn control_plane(place: &Place, bin: &str) -> Vec<Part> {
             ),
             Ready::Kubectl(&["get", "--raw", "/readyz"]),
         ),
-        part(
+        Part::new(
             "controller-manager",
             format!(
                 "{bin}/kube-controller-manager --kubeconfig={secrets}/controller-manager.kubeconfig --leader-elect=false \
@@ -84,7 +85,7 @@ fn control_plane(place: &Place, bin: &str) -> Vec<Part> {
             ),
             Ready::Kubectl(&["get", "serviceaccount", "default"]),
         ),
-        part(
+        Part::new(
             "scheduler",
             format!(
                 "{bin}/kube-scheduler --kubeconfig={secrets}/scheduler.kubeconfig --leader-elect=false \
@@ -100,15 +101,17 @@ fn volcano(place: &Place, bin: &str) -> Vec<Part> {
     let rules = place.file("node/volcano.yaml").display().to_string();
     let kubectl = place.file("bin/kubectl").display().to_string();
     let flags = format!("--kubeconfig={config} --leader-elect=false --kube-api-qps=500 --kube-api-burst=1000");
-    let crds = format!("{kubectl} --kubeconfig={config} apply --server-side -f {bin}/crds > /dev/null");
+    let crds = format!("{kubectl} --kubeconfig={config} apply --server-side -f {bin}/crds > /dev/null\n");
     vec![
-        Part { name: "volcano-controller", command: format!("{bin}/controller-manager {flags}"), ready: Ready::AtOnce }
-            .after(&crds),
         Part {
-            name: "volcano-scheduler",
-            command: format!("{bin}/scheduler {flags} --scheduler-conf={rules} --schedule-period=200ms"),
-            ready: Ready::Kubectl(&["get", "queues.scheduling.volcano.sh", "default"]),
+            first: crds,
+            ..Part::new("volcano-controller", format!("{bin}/controller-manager {flags}"), Ready::AtOnce)
         },
+        Part::new(
+            "volcano-scheduler",
+            format!("{bin}/scheduler {flags} --scheduler-conf={rules} --schedule-period=200ms"),
+            Ready::Kubectl(&["get", "queues.scheduling.volcano.sh", "default"]),
+        ),
     ]
 }
 
@@ -118,30 +121,26 @@ fn real_node(place: &Place, bin: &str) -> Vec<Part> {
     let (folder, inside, pods) = (place.file("kubelet"), place.inside(), place.pods());
     let folder = folder.display();
     vec![
-        Part {
-            name: "containerd",
-            command: format!("containerd --config {node}/containerd.toml"),
-            ready: Ready::Inside("ctr version"),
-        },
-        Part {
-            name: "kubelet",
-            command: format!(
+        Part::new("containerd", format!("containerd --config {node}/containerd.toml"), Ready::Inside("ctr version")),
+        Part::new(
+            "kubelet",
+            format!(
                 "{bin}/kubelet --kubeconfig={secrets}/kubelet.kubeconfig --config={node}/kubelet.yaml --root-dir={folder} \
                  --hostname-override={} --node-ip={inside} --node-labels=peregrine.test/node=real",
                 node::NAME
             ),
-            ready: Ready::AtOnce,
-        },
-        Part {
-            name: "proxy",
-            command: format!(
+            Ready::AtOnce,
+        ),
+        Part::new(
+            "proxy",
+            format!(
                 "{bin}/kube-proxy --kubeconfig={secrets}/proxy.kubeconfig --proxy-mode=iptables --cluster-cidr={pods} \
                  --hostname-override={} --oom-score-adj=0 --conntrack-max-per-core=0 \
                  --conntrack-tcp-timeout-established=0 --conntrack-tcp-timeout-close-wait=0",
                 node::NAME
             ),
-            ready: Ready::AtOnce,
-        },
+            Ready::AtOnce,
+        ),
     ]
 }
 
@@ -150,32 +149,30 @@ fn fake_nodes(sh: &Shell, place: &Place, options: &Options) -> Part {
     let secrets = place.file("secrets").display().to_string();
     let script = sh.root.join("tests/cluster/fake_kubelet.py").display().to_string();
     let taint = if options.node { " --taint" } else { "" };
-    Part {
-        name: "fake-kubelet",
-        command: format!(
-            "python3 {script} --server https://{}:6443 --ca {secrets}/ca.crt --token \"$(cat {secrets}/admin.token)\" \
+    Part::new(
+        "fake-kubelet",
+        format!(
+            "python3 {script} --server https://{}:6443 --ca {secrets}/ca.crt --token-file {secrets}/admin.token \
              --nodes {} --autoscale {}{taint}",
             place.inside(),
             options.fake_nodes,
             options.autoscale
         ),
-        ready: Ready::AtOnce,
-    }
+        Ready::AtOnce,
+    )
 }
 
 impl Part {
-    /// The same part with something to be done before each start.
-    fn after(mut self, first: &str) -> Part {
-        self.command = format!("{first}\nexec {}", self.command);
-        self
+    fn new(name: &'static str, command: String, ready: Ready) -> Part {
+        Part { name, first: String::new(), command, ready }
     }
 
     fn script(&self, place: &Place) -> String {
-        let exec = if self.command.contains("\nexec ") { "" } else { "exec " };
         format!(
-            "set -e\necho $$ > {}\nexec >> {} 2>&1 < /dev/null\n{exec}{}\n",
+            "set -e\necho $$ > {}\nexec >> {} 2>&1 < /dev/null\n{}exec {}\n",
             place.file("pids").join(self.name).display(),
             place.file("logs").join(format!("{}.log", self.name)).display(),
+            self.first,
             self.command
         )
     }
