@@ -1,9 +1,9 @@
 """P3: the tracking API under load, beside `mlflow server` and beside SQLite itself, in the same run.
 
-Usage: bench/tracking.py [--self] [logging] [create] [search] [history] [memory]   (all of them without a name)
+Usage: bench/tracking.py [--self] [--store-url URL] [logging] [create] [search] [history] [memory]   (all of them without a name)
 PEREGRINE_BIN names our binary; MLFLOW_REFERENCE_PYTHON a Python with mlflow, else it is installed from the package index.
 PEREGRINE_BENCH_LONG=1 measures longer and searches 100,000 runs too. `--self` puts a second reference in our place, which
-proves the script. The load comes from `load.rs`: kept-alive connections, a run each, no point twice; both servers get the
+proves the script. `--store-url` names an empty database in Postgres for our records, whose size `psql` tells. The load comes from `load.rs`: kept-alive connections, a run each, no point twice; both servers get the
 same bytes. Needs Python 3.9 and rustc.
 """
 
@@ -145,10 +145,11 @@ class Reference(Peer):
 
 
 class Ours(Peer):
-    name = "Peregrine"
+    def __init__(self, store_url=""):
+        self.name, self.store_url = "Peregrine on Postgres" if store_url else "Peregrine", store_url
 
     def start(self):
-        self.env = {**os.environ, "PEREGRINE_HOME": f"{self.folder}/home"}
+        self.env = {**os.environ, "PEREGRINE_HOME": f"{self.folder}/home", "PEREGRINE_STORE_URL": self.store_url}
         self.run("server", "start", "--listen", f"127.0.0.1:{free_port()}", "--http", f"127.0.0.1:{self.port}", "-o", "none")
         self.pid = json.loads(self.run("server", "status", "-o", "json"))["pid"]
         self.token = Path(self.folder, "home", "keys", "user.token").read_text().strip()
@@ -171,6 +172,11 @@ class Ours(Peer):
             answer = line.getresponse()
             text = answer.read()
             assert answer.status == 200, text[:300]
+
+    def bytes(self):
+        if not self.store_url:
+            return super().bytes()
+        return int(subprocess.run(["psql", "-Atc", "select pg_database_size(current_database())", self.store_url], check=True, capture_output=True, text=True).stdout)
 
     def rss_mib(self):
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
@@ -312,7 +318,12 @@ BENCHES = {"logging": logging, "create": create, "search": search, "history": hi
 
 if __name__ == "__main__":
     words = [word for word in sys.argv[1:] if word != "--self"]
-    with (Reference if "--self" in sys.argv else Ours)() as ours, Reference() as theirs:
+    store_url = ""
+    if "--store-url" in words:
+        at = words.index("--store-url")
+        _, store_url = words[at:at + 2]
+        del words[at:at + 2]
+    with (Reference() if "--self" in sys.argv else Ours(store_url)) as ours, Reference() as theirs:
         if "--self" in sys.argv:
             ours.name = "a second reference"
         for word in words or BENCHES:

@@ -1,11 +1,12 @@
 //! A real Postgres for tests: one server a test run, one database a test.
 //!
 //! The server is the one that `PEREGRINE_TEST_POSTGRES` names, else one of our own in a folder of its own, started with
-//! what the system has installed (and installed first, where that is possible). Its locale sorts as people do, so that
-//! a text compared by it and not by us would be noticed. Invariant: it ends with the process that started it.
+//! what the system has installed. Its locale sorts as people do, so that a text compared by it and not by us would be
+//! noticed. Invariant: it ends with the process that started it.
 
 use std::{
     fs, io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::{
@@ -17,6 +18,9 @@ use std::{
 
 /// Names a server on which databases may be made: the folder of its socket.
 pub(crate) const VARIABLE: &str = "PEREGRINE_TEST_POSTGRES";
+
+/// Says which engine the fixtures of other suites use.
+pub(crate) const ENGINE: &str = "PEREGRINE_TEST_ENGINE";
 
 /// A server that runs until it is dropped.
 pub(crate) struct Server {
@@ -42,7 +46,13 @@ pub(crate) fn database() -> Result<Database, String> {
     Ok(Database { name, sockets })
 }
 
-/// The same; says aloud that there is none.
+/// The database of a fixture, where `PEREGRINE_TEST_ENGINE=postgres` asks for one; there it must be had.
+pub(crate) fn wanted() -> Option<Database> {
+    let asked = std::env::var(ENGINE).is_ok_and(|engine| engine == "postgres");
+    asked.then(|| database().unwrap_or_else(|reason| panic!("Postgres was asked for and cannot be had: {reason}")))
+}
+
+/// A database; says aloud where none can be had.
 pub(crate) fn database_or_skip() -> Option<Database> {
     match database() {
         Ok(database) => Some(database),
@@ -132,6 +142,22 @@ impl Server {
         &self.folder
     }
 
+    /// Runs a statement on it, as one who may do everything.
+    pub(crate) fn ask(&self, sql: &str) -> Result<String, String> {
+        ask(&self.folder, sql)
+    }
+
+    /// Puts a file into its folder, readable by it alone; where it is.
+    pub(crate) fn give(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.join(name);
+        fs::write(&path, text).expect("the folder is ours");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("the file is ours");
+        if is_root() {
+            run(Command::new("chown").arg("postgres").arg(&path)).expect("root may give files away");
+        }
+        path
+    }
+
     /// A database of this server, which the test names and the server takes with it.
     pub(crate) fn make(&self, name: &str) -> Result<String, String> {
         ask(&self.folder, &format!("create database {name} template template0"))?;
@@ -155,22 +181,9 @@ impl Drop for Server {
 
 /// The folder of the newest Postgres there is.
 fn programs() -> Result<PathBuf, String> {
-    static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let look = || {
-        let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path());
-        let with_server = versions.map(|version| version.join("bin")).filter(|bin| bin.join("initdb").is_file());
-        with_server.max()
-    };
-    FOUND
-        .get_or_init(|| {
-            if look().is_none() {
-                let mut install = Command::new("apt-get");
-                install.args(["install", "--yes", "--no-install-recommends", "postgresql"]);
-                run(install.env("DEBIAN_FRONTEND", "noninteractive")).map_err(|why| format!("not installed: {why}"))?;
-            }
-            look().ok_or_else(|| "not installed".to_owned())
-        })
-        .clone()
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path());
+    let with_server = versions.map(|version| version.join("bin")).filter(|bin| bin.join("initdb").is_file());
+    with_server.max().ok_or_else(|| "not installed; `cargo xtask setup` installs it".to_owned())
 }
 
 /// A program run by a user who may run Postgres, which root may not.
@@ -181,6 +194,13 @@ fn as_postgres(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(program);
     command
+}
+
+/// The port that the socket in this folder is named after.
+fn port(sockets: &Path) -> String {
+    let names = fs::read_dir(sockets).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut ports = names.filter_map(|name| name.to_str()?.strip_prefix(".s.PGSQL.").map(str::to_owned));
+    ports.find(|port| !port.ends_with(".lock")).unwrap_or_else(|| "5432".to_owned())
 }
 
 /// A number nobody else in this process has.
@@ -199,7 +219,19 @@ fn ask(sockets: &Path, sql: &str) -> Result<String, String> {
 
 pub(crate) fn psql(sockets: &Path, database: &str, sql: &str) -> Result<String, String> {
     let mut command = Command::new(programs()?.join("psql"));
-    command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", database, "-h"]);
+    command.env("PGPORT", port(sockets)).args([
+        "-X",
+        "-q",
+        "-A",
+        "-t",
+        "-v",
+        "ON_ERROR_STOP=1",
+        "-U",
+        "postgres",
+        "-d",
+        database,
+        "-h",
+    ]);
     let said = run(command.arg(sockets).args(["-c", sql]))?;
     Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned())
 }

@@ -26,6 +26,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", repeat: "cargo clippy --workspace --all-targets -- -D warnings", run: steps::clippy },
     Step { name: "cluster", repeat: "cargo xtask cluster up --name ci", run: cluster::begin_ci },
     Step { name: "test", repeat: "cargo xtask test", run: steps::test_all },
+    Step { name: "postgres", repeat: "cargo xtask postgres", run: steps::postgres },
     Step { name: "e2e", repeat: "cargo xtask e2e", run: |sh| steps::e2e(sh, None) },
     Step { name: "gen --check", repeat: "cargo xtask gen --check", run: generate::check },
     Step { name: "examples", repeat: "cargo xtask examples", run: examples::run },

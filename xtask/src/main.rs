@@ -10,6 +10,9 @@ mod deps;
 mod examples;
 mod generate;
 mod image;
+#[path = "../../tests/postgres.rs"]
+#[expect(dead_code, reason = "the suites use what this program does not")]
+mod postgres;
 mod setup;
 mod shell;
 mod steps;
@@ -26,10 +29,11 @@ usage: cargo xtask <command>
 
   check           format, clippy and tidy; what you run all day
   test [crate]    unit and integration tests, of the workspace or of one crate (`cargo xtask test store`)
+  postgres        the integration tests of server and controller with their records in Postgres
   e2e [filter]    build the release binary, then run tests/e2e against it
   examples        build the release binary, then run every job file under examples/
   dev             run a server in the foreground with its state in .dev/
-  gen [--check]   write docs/reference from the binary; with --check, only say what would change
+  gen [--check]   write docs/reference, the chart and definitions from the binary; with --check, only say what would change
   tidy            crate edges, module docs, names, links in documents, sizes
   deps            licences, bans and advisories (cargo-deny), unused dependencies (cargo-machete)
   cluster up      a real Kubernetes for tests: [--name X] [--fake-nodes N] [--autoscale MAX] [--no-volcano] [--no-node]
@@ -68,6 +72,7 @@ fn dispatch(words: &[&str]) -> Result<(), Failed> {
         ["check"] => steps::check(&sh),
         ["test"] => setup::run(&sh).and_then(|()| steps::test_all(&sh)),
         ["test", name] => setup::run(&sh).and_then(|()| steps::test_one(&sh, name)),
+        ["postgres"] => setup::run(&sh).and_then(|()| steps::postgres(&sh)),
         ["e2e"] => steps::e2e(&sh, None),
         ["e2e", filter] => steps::e2e(&sh, Some(filter)),
         ["examples"] => examples::run(&sh),

@@ -1,4 +1,4 @@
-//! Installs what the tests need from the system: a Python that can make virtual environments, and git.
+//! Installs what the tests need from the system: a Python that can make virtual environments, git, and Postgres.
 //!
 //! Nothing is changed on a machine that already has them. Where packages cannot be installed, says which and what
 //! will not run without them; the tests themselves then fail or skip with their own words.
@@ -21,7 +21,19 @@ const NEEDS: &[Need] = &[
         package: "python3-venv",
         used_by: "tests that build environments",
     },
+    Need {
+        program: "sh",
+        args: &["-c", "ls /usr/lib/postgresql/*/bin/initdb"],
+        package: "postgresql",
+        used_by: "tests of the store on Postgres",
+    },
     Need { program: "git", args: &["--version"], package: "git", used_by: "tests of code snapshots" },
+    Need {
+        program: "nginx",
+        args: &["-v"],
+        package: "nginx-light",
+        used_by: "the router's test beside another proxy, and its bench",
+    },
 ];
 
 /// Installs what is missing, where that is possible.

@@ -1,4 +1,4 @@
-//! The commands that mostly hand over to cargo: check, test, e2e, dev, bench, soak.
+//! The commands that mostly hand over to cargo: check, test, postgres, e2e, dev, bench, soak.
 //!
 //! Unit and integration tests (`test`) and the tests of the real binary (`e2e`) never overlap: the first leaves out
 //! the target `e2e`, the second runs only that.
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::shell::{Failed, Shell, say};
-use crate::tidy;
+use crate::{postgres, tidy};
 
 const CLI: &str = "peregrine-cli";
 
@@ -57,6 +57,19 @@ pub(crate) fn test_one(sh: &Shell, name: &str) -> Result<(), Failed> {
     let names = test_targets(&dir);
     args.extend(names.iter().flat_map(|name| ["--test", name.as_str()]));
     sh.cargo(&args)
+}
+
+/// The suites of server and controller with their records in Postgres; the store's own suite runs on both engines.
+pub(crate) fn postgres(sh: &Shell) -> Result<(), Failed> {
+    let server = match postgres::Server::start(&["fsync=off"]) {
+        Ok(server) => server,
+        Err(reason) => {
+            say(&format!("skipped: Postgres ({reason})"));
+            return Ok(());
+        }
+    };
+    let sh = sh.with(postgres::VARIABLE, server.sockets()).with(postgres::ENGINE, "postgres").with("SIM_SEEDS", "20");
+    sh.cargo(&["test", "--package", "peregrine-server", "--package", "peregrine-controller", "--test", "it"])
 }
 
 /// The tests of the built binary; `filter` keeps those whose name contains it.

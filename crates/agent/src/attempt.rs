@@ -8,14 +8,17 @@ mod collect;
 mod command;
 mod logs;
 mod process;
+mod share;
+mod ship;
 mod stage;
 mod variables;
 
-use crate::context::Context;
+use crate::{cgroup::Cgroup, context::Context};
 use domain::{Assignment, Outcome, Timestamp, job::Failure, report::What};
 use logs::Logs;
 pub(crate) use process::AllEnded;
 use serde::{Deserialize, Serialize};
+use ship::Shipper;
 use std::{io, sync::Arc};
 use tokio::sync::watch;
 
@@ -29,6 +32,9 @@ pub(crate) struct RunMark {
     pub(crate) gpus: Vec<u32>,
     isolation: String,
     cgroup: Option<String>,
+    /// How often the kernel had killed for want of memory in the agent's own container before.
+    #[serde(default)]
+    oom_kills: Option<u64>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -37,13 +43,33 @@ pub(crate) struct OverMark {
     pub(crate) isolation: String,
 }
 
+/// Why an attempt is to end before its command does.
+#[derive(Debug, Clone)]
+pub(crate) enum Stop {
+    /// By someone who may; it is canceled.
+    Asked(String),
+    /// By the place it is in; it may be tried again elsewhere.
+    Leave(String),
+}
+
+impl From<Stop> for Outcome {
+    fn from(stop: Stop) -> Outcome {
+        match stop {
+            Stop::Asked(reason) => Outcome::Canceled { reason },
+            Stop::Leave(reason) => {
+                Outcome::Failed(Failure { retryable: true, ..Failure::new("PodAskedToLeave", reason) })
+            }
+        }
+    }
+}
+
 /// Resolves to the reason when someone wants the attempt stopped.
-pub(crate) type Stopped = watch::Receiver<Option<String>>;
+pub(crate) type Stopped = watch::Receiver<Option<Stop>>;
 
 /// Why staging, running or collecting did not go on.
 pub(crate) enum Halt {
     Failed(Failure),
-    Stopped(String),
+    Stopped(Stop),
 }
 
 impl From<Failure> for Halt {
@@ -59,12 +85,38 @@ pub(crate) async fn live(cx: &Context, assignment: &Assignment, gpus: &[u32], mu
         return say_over(cx, assignment, over.outcome.clone(), &over.isolation);
     }
     let mut isolation = "none".to_owned();
-    let outcome = match go(cx, assignment, gpus, &mut stopped, &mut isolation).await {
+    let went = match Logs::of(assignment, cx.folder(&assignment.attempt)) {
+        Ok(logs) => go_and_ship(cx, assignment, gpus, &logs, &mut stopped, &mut isolation).await,
+        Err(failure) => Err(failure.into()),
+    };
+    let outcome = match went {
         Ok(()) => Outcome::Completed,
         Err(Halt::Failed(failure)) => Outcome::Failed(failure),
-        Err(Halt::Stopped(reason)) => Outcome::Canceled { reason },
+        Err(Halt::Stopped(stop)) => stop.into(),
     };
     finish(cx, assignment, outcome, &isolation);
+}
+
+/// Where the server is elsewhere its logs go there as they grow, to the last byte before anyone hears of the end.
+async fn go_and_ship(
+    cx: &Context,
+    assignment: &Assignment,
+    gpus: &[u32],
+    logs: &Logs,
+    stopped: &mut Stopped,
+    isolation: &mut String,
+) -> Result<(), Halt> {
+    let going = go(cx, assignment, gpus, logs, stopped, isolation);
+    if !logs.are_away() {
+        return going.await;
+    }
+    let mut shipper = Shipper::new(cx, &assignment.attempt, logs.root());
+    let went = tokio::select! {
+        went = going => went,
+        never = shipper.follow() => match never {},
+    };
+    shipper.finish().await;
+    went
 }
 
 /// Writes the outcome down, then tells the server.
@@ -83,7 +135,7 @@ pub(crate) fn finish(cx: &Context, assignment: &Assignment, outcome: Outcome, is
         tracing::error!(error = &error as &dyn std::error::Error, "cannot write down an outcome");
     }
     cx.data.release(assignment.attempt.as_str());
-    for rank in 0..ranks(assignment) {
+    for rank in share::own(assignment) {
         cx.link.forget(&process::key(assignment, rank));
     }
     say_over(cx, assignment, outcome, isolation);
@@ -93,10 +145,10 @@ async fn go(
     cx: &Context,
     assignment: &Assignment,
     gpus: &[u32],
+    logs: &Logs,
     stopped: &mut Stopped,
     isolation: &mut String,
 ) -> Result<(), Halt> {
-    let logs = Logs::of(assignment, cx.folder(&assignment.attempt))?;
     let run = match cx.journal.life(&assignment.attempt).and_then(|life| life.run) {
         Some(run) => {
             *isolation = run.isolation.clone();
@@ -104,7 +156,7 @@ async fn go(
         }
         None => {
             cx.reporter.say(&assignment.attempt, cx.now(), What::Preparing);
-            let staged = stage::stage(cx, assignment, gpus, &logs, stopped).await?;
+            let staged = stage::stage(cx, assignment, gpus, logs, stopped).await?;
             *isolation = staged.isolation.to_owned();
             let run = Arc::new(RunMark {
                 keeper: cx.link.instance().to_owned(),
@@ -113,6 +165,7 @@ async fn go(
                 gpus: gpus.to_vec(),
                 isolation: isolation.clone(),
                 cgroup: staged.cgroup,
+                oom_kills: cx.pod.as_ref().and_then(|_| Cgroup::own()?.oom_kills()),
             });
             cx.journal.begin(&assignment.attempt, Arc::clone(&run)).map_err(disk)?;
             run
@@ -122,7 +175,7 @@ async fn go(
         Some(ended) => ended,
         None => {
             let ended = tokio::select! {
-                ended = process::run(cx, assignment, &run, &logs, stopped) => Arc::new(ended?),
+                ended = process::run(cx, assignment, &run, logs, stopped) => Arc::new(ended?),
                 () = collect::keep_synced(cx, assignment) => return Ok(()),
             };
             if let Err(error) = cx.journal.exit(&assignment.attempt, Arc::clone(&ended)) {
@@ -133,13 +186,9 @@ async fn go(
         }
     };
     cx.reporter.say(&assignment.attempt, cx.now(), What::Exited { code: ended.code, signal: ended.signal });
-    let collected = collect::collect(cx, assignment, &logs).await;
-    process::verdict(&ended, assignment, &logs)?;
+    let collected = collect::collect(cx, assignment, logs).await;
+    process::verdict(&ended, assignment, logs)?;
     collected.map_err(Halt::Failed)
-}
-
-pub(crate) fn ranks(assignment: &Assignment) -> u32 {
-    assignment.plan.distribution.as_ref().map_or(1, |d| d.nodes * d.processes_per_node + d.parameter_servers)
 }
 
 fn say_over(cx: &Context, assignment: &Assignment, outcome: Outcome, isolation: &str) {

@@ -1,12 +1,14 @@
 //! What every part of an agent shares: its settings, its folders, its lines to the keeper and the server.
 
 use crate::{
-    data::Data, environment::Environments, folders::Folders, journal::Journal, keeper::Link, report::Reporter,
+    data::Data, environment::Environments, folders::Folders, journal::Journal, keeper::Link, pod::Pod,
+    report::Reporter, server::Server,
 };
 use domain::{AttemptId, Resources, Timestamp, report::NodeFacts};
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -30,6 +32,9 @@ pub struct Settings {
 
 pub(crate) struct Context {
     pub(crate) settings: Settings,
+    /// The container this agent is the entry point of, together with one attempt; absent on a node of its own.
+    pub(crate) pod: Option<Pod>,
+    pub(crate) server: Arc<Server>,
     pub(crate) link: Link,
     pub(crate) reporter: Reporter,
     pub(crate) environments: Environments,

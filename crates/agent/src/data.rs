@@ -15,9 +15,10 @@ mod tree;
 pub use mltable::{Eval, Evaluated};
 pub use tree::{Entry, Kind, Tree, walk};
 
+use crate::pod::Pod;
 use cache::{Cache, Claim};
 use domain::Place;
-use remote::Remote;
+use remote::{OwnStore, Remote};
 use std::{
     collections::BTreeMap,
     io,
@@ -101,13 +102,26 @@ struct Inner {
     copies: AtomicU64,
     /// Where copies are being made now, waited for or not.
     writing: Mutex<Vec<PathBuf>>,
+    own: Option<OwnStore>,
 }
 
 impl Data {
     /// The cache is `<home>/cache/data` and holds at most `limit_bytes`, unless what is in use is more.
     pub fn new(home: &Path, limit_bytes: u64) -> Data {
         let cache = Cache::new(home.join("cache/data"), limit_bytes);
-        Data(Arc::new(Inner { cache, client: OnceCell::new(), copies: AtomicU64::new(0), writing: Mutex::default() }))
+        Data(Arc::new(Inner {
+            cache,
+            client: OnceCell::new(),
+            copies: AtomicU64::new(0),
+            writing: Mutex::default(),
+            own: None,
+        }))
+    }
+
+    /// The same for an agent whose server is elsewhere, and so is what the server itself stores.
+    pub(crate) fn near(self, pod: Option<&Pod>) -> Data {
+        let inner = Arc::into_inner(self.0).expect("nobody has a clone yet");
+        Data(Arc::new(Inner { own: pod.map(OwnStore::of), ..inner }))
     }
 
     /// A path at which the data can be read. Cached data stays there until [`Data::release`] is called for `holder`
@@ -117,7 +131,7 @@ impl Data {
             Place::Folder { path } if path.symlink_metadata().is_ok() => Ok(path.clone()),
             Place::Folder { path } => Err(Error::Absent { at: path.display().to_string() }),
             Place::Object { .. } => {
-                let remote = Remote::open(place, secrets)?;
+                let remote = self.open(place, secrets)?;
                 let listing = remote.list().await?;
                 let data = match self.cache().claim(&listing.key(), holder).await? {
                     Claim::There(data) => data,
@@ -137,7 +151,7 @@ impl Data {
     /// waits for any more ends at its next file; until then [`Data::writes_below`] knows of it.
     pub async fn copy(&self, place: &Place, secrets: &Secrets, to: &Path) -> Result<PathBuf, Error> {
         if let Place::Object { .. } = place {
-            let remote = Remote::open(place, secrets)?;
+            let remote = self.open(place, secrets)?;
             let listing = remote.list().await?;
             if listing.bytes() > self.cache().limit_bytes() {
                 remote.fetch(&listing, to).await?;
@@ -168,7 +182,7 @@ impl Data {
             }
             Place::Object { .. } => {
                 let tree = blocking(move || walk(&source)).await?;
-                let bytes = Remote::open(to, secrets)?.send(from, &tree).await?;
+                let bytes = self.open(to, secrets)?.send(from, &tree).await?;
                 Ok(Sent { bytes, notices: tree.notices })
             }
             Place::Http { url } => Err(Error::ReadOnly { at: url.clone() }),
@@ -184,6 +198,10 @@ impl Data {
     pub fn keep_only(&self, holders: &[&str]) {
         self.cache().release(|name| !holders.contains(&name));
         self.cache().sweep();
+    }
+
+    fn open(&self, place: &Place, secrets: &Secrets) -> Result<Remote, Error> {
+        Remote::open(place, secrets, self.0.own.as_ref())
     }
 
     fn cache(&self) -> &Cache {

@@ -110,6 +110,7 @@ struct Inner {
     settings: OnceCell<uv::Settings>,
     /// Fixed by tests; found out when needed otherwise.
     engine: Option<Option<Engine>>,
+    inside_image: bool,
 }
 
 impl Environments {
@@ -118,6 +119,12 @@ impl Environments {
         let managed = home.join("tools/python");
         let host = Host::observe(managed.canonicalize().unwrap_or(managed));
         Environments::with(home, host, None)
+    }
+
+    /// The same where this process itself runs in the image that plans ask for, so that only packages are to be added.
+    pub(crate) fn inside_image(self, inside: bool) -> Environments {
+        let inner = Arc::into_inner(self.0).expect("nobody has a clone yet");
+        Environments(Arc::new(Inner { inside_image: inside, ..inner }))
     }
 
     /// The same with another search path and a fixed engine in place of what this machine has.
@@ -130,7 +137,8 @@ impl Environments {
         let real = |folder: PathBuf| folder.canonicalize().unwrap_or(folder);
         let (root, tools) = (real(home.join("environments")), real(home.join("tools")));
         let building = shared::Building::default();
-        Environments(Arc::new(Inner { root, tools, host, building, settings: OnceCell::new(), engine }))
+        let settings = OnceCell::new();
+        Environments(Arc::new(Inner { root, tools, host, building, settings, engine, inside_image: false }))
     }
 
     /// Makes what `plan` asks for, or finds it made. `context` is the staged Docker build context, where the plan has
@@ -142,6 +150,9 @@ impl Environments {
         isolation_required: bool,
         log: &dyn Log,
     ) -> Result<Ready, Error> {
+        if self.0.inside_image {
+            return Ok(Ready { isolation: "container", ..self.packages(plan, log).await? });
+        }
         let wants_image = plan.image.is_some() || plan.build.is_some();
         if isolation_required && !wants_image {
             return Err(Error::NoImage { label: plan.label.clone() });
@@ -154,12 +165,17 @@ impl Environments {
                 None => notices.push(without_engine(plan)),
             }
         }
-        let mut ready = match Request::of(plan, gpu::detect().is_empty())? {
-            Some(request) => of_built(self.shared(&request, log).await?),
-            None => self.plain().await,
-        };
+        let mut ready = self.packages(plan, log).await?;
         notices.append(&mut ready.notices);
         Ok(Ready { notices, ..ready })
+    }
+
+    /// The packages a plan asks for, without its image.
+    async fn packages(&self, plan: &EnvironmentPlan, log: &dyn Log) -> Result<Ready, Error> {
+        Ok(match Request::of(plan, gpu::detect().is_empty())? {
+            Some(request) => of_built(self.shared(&request, log).await?),
+            None => self.plain().await,
+        })
     }
 
     async fn engine(&self) -> Option<Engine> {

@@ -31,7 +31,20 @@ use tokio::{
 pub struct Keeper {
     pub program: PathBuf,
     pub home: PathBuf,
+    pub of: Of,
 }
+
+/// Whose keeper it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// Of a machine: it and its jobs outlive whoever started it.
+    Node,
+    /// Of a pod, as its first process: it goes when the attempt is over, and hears first when the pod has to go.
+    Pod,
+}
+
+/// An agent that ends this often as soon as it is started never will run.
+const QUICK_ENDS: u32 = 20;
 
 /// A process started for a key.
 struct Child {
@@ -48,6 +61,11 @@ struct Running {
     agent: Option<Pid>,
     agent_started: Instant,
     agent_left: bool,
+    /// How the last agent ended.
+    agent_code: Option<i32>,
+    quick_ends: u32,
+    /// The pod has been told to go.
+    told_to_go: bool,
     to_agent: Option<OwnedWriteHalf>,
 }
 
@@ -56,14 +74,14 @@ pub fn socket(home: &Path) -> PathBuf {
     home.join("agent").join("keeper.sock")
 }
 
-/// Runs until the agent leaves in good order and nothing of its runs any more. `Ok(false)`: another
-/// keeper is there already.
-pub async fn run(keeper: Keeper) -> io::Result<bool> {
+/// Runs until the agent leaves in good order and nothing of its runs any more; the agent's exit code, if it had one.
+/// `Ok(None)`: another keeper is there already.
+pub async fn run(keeper: Keeper) -> io::Result<Option<i32>> {
     let folder = keeper.home.join("agent");
     fs::create_dir_all(&folder)?;
     let lock = fs::File::create(folder.join("keeper.lock"))?;
     if rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err() {
-        return Ok(false);
+        return Ok(None);
     }
     // A session of its own, so that no terminal's hang-up reaches the jobs.
     let _ = rustix::process::setsid();
@@ -82,12 +100,15 @@ pub async fn run(keeper: Keeper) -> io::Result<bool> {
         agent: None,
         agent_started: Instant::now(),
         agent_left: false,
+        agent_code: None,
+        quick_ends: 0,
+        told_to_go: false,
         to_agent: None,
     };
     running.serve(listener).await?;
     let _ = fs::remove_file(&path);
     drop(lock);
-    Ok(true)
+    Ok(Some(running.agent_code.unwrap_or(0)))
 }
 
 impl Running {
@@ -120,15 +141,17 @@ impl Running {
     }
 
     fn start_agent(&mut self) -> io::Result<()> {
-        let log =
-            fs::File::options().create(true).append(true).open(self.keeper.home.join("agent").join("agent.log"))?;
-        let child = Command::new(&self.keeper.program)
-            .args(["agent", "run", "--home"])
-            .arg(&self.keeper.home)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()?;
+        let Keeper { program, home, of } = &self.keeper;
+        let mut agent = Command::new(program);
+        match of {
+            Of::Node => {
+                let log = fs::File::options().create(true).append(true).open(home.join("agent").join("agent.log"))?;
+                agent.args(["agent", "run"]).stderr(log)
+            }
+            // Whoever looks at the pod's log sees what the agent says.
+            Of::Pod => agent.args(["agent", "part"]).envs(crate::pod::writable_places(home)),
+        };
+        let child = agent.arg("--home").arg(home).stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
         self.agent = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         self.agent_started = Instant::now();
         Ok(())
@@ -148,6 +171,10 @@ impl Running {
         known.push(Tell::Ready { instance: self.instance.clone() });
         for tell in known {
             self.tell(&tell).await;
+        }
+        // Heard while there was no agent, or one that was not listening yet.
+        if self.told_to_go {
+            self.terminate_agent();
         }
         BufReader::new(read).lines()
     }
@@ -194,6 +221,9 @@ impl Running {
         }
         match start(spawn) {
             Ok(pid) => {
+                if self.keeper.of == Of::Pod {
+                    prefer_to_kill(pid);
+                }
                 self.by_pid.insert(pid, spawn.key.clone());
                 self.children.insert(spawn.key.clone(), Child { pid, ended: None });
                 Tell::Running { key: spawn.key.clone(), pid: pid.as_raw_nonzero().get() }
@@ -215,9 +245,14 @@ impl Running {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if self.agent == Some(pid) {
                 self.agent = None;
+                self.agent_code = status.exit_status();
                 self.agent_left |= status.exit_status() == Some(0);
+                let quick = self.agent_started.elapsed() < Duration::from_millis(300);
+                self.quick_ends = if quick { self.quick_ends + 1 } else { 0 };
+                // A pod that nothing can come of goes; a machine may be repaired.
+                self.agent_left |= self.keeper.of == Of::Pod && self.quick_ends >= QUICK_ENDS;
                 // An agent that cannot even start is not started in a tight circle.
-                if !self.agent_left && self.agent_started.elapsed() < Duration::from_millis(300) {
+                if !self.agent_left && quick {
                     tokio::time::sleep(Duration::from_millis(300)).await;
                 }
                 continue;
@@ -261,13 +296,33 @@ impl Running {
         self.agent != Some(pid) && !self.by_pid.contains_key(&pid)
     }
 
-    /// A polite end of the keeper ends the agent, which comes back with the next keeper; jobs run on.
+    /// A polite end of a node's keeper ends the agent, which comes back with the next keeper; jobs run on. In a pod there
+    /// is no next one: the agent ends the job, and leaves by itself.
     fn pass_terminate(&mut self) {
+        match self.keeper.of {
+            Of::Node => {
+                self.agent_left = true;
+                self.terminate_agent();
+            }
+            Of::Pod if self.to_agent.is_some() => self.terminate_agent(),
+            Of::Pod => {}
+        }
+        self.told_to_go = self.keeper.of == Of::Pod;
+    }
+
+    fn terminate_agent(&self) {
         if let Some(agent) = self.agent {
             let _ = rustix::process::kill_process(agent, Signal::TERM);
         }
-        self.agent_left = true;
     }
+}
+
+/// In a container that runs out of memory the job is to go, and not those who can tell of it. A little is enough, and
+/// keeps its place among other pods of the node.
+fn prefer_to_kill(pid: Pid) {
+    let own = fs::read_to_string("/proc/self/oom_score_adj").ok().and_then(|own| own.trim().parse::<i32>().ok());
+    let more = own.unwrap_or(0).saturating_add(100).min(1000);
+    let _ = fs::write(format!("/proc/{}/oom_score_adj", pid.as_raw_nonzero()), more.to_string());
 }
 
 async fn next_line(from: &mut Option<tokio::io::Lines<BufReader<OwnedReadHalf>>>) -> Option<String> {

@@ -2,15 +2,12 @@
 //!
 //! Invariant: a report leaves the queue only when the server has answered for it.
 
-use crate::server::Server;
+use crate::server::{CallError, Server};
 use domain::{
     AttemptId, Timestamp,
     report::{NodeFacts, Report, ReportAnswer, ReportBatch, Sample, What},
 };
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, mpsc};
 
 const BATCH: usize = 1000;
@@ -44,8 +41,15 @@ impl Reporter {
         self.bell.notify_one();
     }
 
-    /// Sends for ever; attempts whose end the server has recorded go to `recorded`.
-    pub(crate) async fn run(self, server: Arc<Server>, facts: NodeFacts, recorded: mpsc::UnboundedSender<AttemptId>) {
+    /// Sends for ever, for this part of an attempt where there are several; attempts whose end the server has recorded
+    /// go to `recorded`.
+    pub(crate) async fn run(
+        self,
+        server: Arc<Server>,
+        facts: NodeFacts,
+        part: Option<u32>,
+        recorded: mpsc::UnboundedSender<AttemptId>,
+    ) {
         loop {
             let (reports, samples) = {
                 let mut queue = self.lock();
@@ -56,17 +60,18 @@ impl Reporter {
                 self.bell.notified().await;
                 continue;
             }
-            let batch = ReportBatch { facts: facts.clone(), reports, samples, part: None };
+            let batch = ReportBatch { facts: facts.clone(), reports, samples, part };
+            let mut tries = 0;
             let answer = loop {
-                if let Some(client) = server.client() {
-                    match client.post::<ReportAnswer>("/agent/v1/report", &batch).await {
-                        Ok(answer) => break answer,
-                        Err(error) => {
-                            tracing::warn!(error = &error as &dyn std::error::Error, "the server took no report")
-                        }
+                match server.post::<ReportAnswer>("/agent/v1/report", &batch).await {
+                    Ok(answer) => break answer,
+                    Err(CallError::NoAddress) => {}
+                    Err(error) => {
+                        tracing::warn!(error = &error as &dyn std::error::Error, "the server took no report")
                     }
                 }
-                tokio::time::sleep(Duration::from_millis(300)).await;
+                tokio::time::sleep(server.pause(tries)).await;
+                tries += 1;
             };
             for attempt in answer.recorded {
                 if recorded.send(attempt).is_err() {

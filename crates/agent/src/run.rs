@@ -1,19 +1,24 @@
 //! The agent's main loops: ask for work, tell what happened, watch the node.
 
 use crate::{
+    attempt::Stop,
     context::{self, Context, Settings},
     data::Data,
     environment::Environments,
     folders::Folders,
     journal::Journal,
     keeper::{self, Link},
+    pod::Pod,
     report::Reporter,
     sample::Sampler,
     server::Server,
     supervisor::{Holds, Message, Supervisor},
     tasks::detach,
 };
-use domain::report::{NodeFacts, Poll, PollAnswer};
+use domain::{
+    AttemptId,
+    report::{NodeFacts, Poll, PollAnswer},
+};
 use std::{fs, io, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -24,8 +29,35 @@ use tokio::{
 const LEAVE_AFTER: Duration = Duration::from_secs(20);
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 
+/// An agent at work, apart from asking for more.
+pub(crate) struct Working {
+    pub(crate) cx: Arc<Context>,
+    pub(crate) facts: NodeFacts,
+    pub(crate) messages: mpsc::UnboundedSender<Message>,
+    /// Attempts whose end is on the server's record.
+    pub(crate) recorded: mpsc::UnboundedReceiver<AttemptId>,
+}
+
 /// Runs until there is neither work nor a server, or the keeper goes away. `Ok(true)`: left in good order.
 pub async fn run(settings: Settings) -> io::Result<bool> {
+    let Working { cx, facts, messages, mut recorded } = start(settings, None).await?;
+    let forward = messages.clone();
+    detach("recorded", async move {
+        while let Some(attempt) = recorded.recv().await {
+            let _ = forward.send(Message::Recorded(attempt));
+        }
+    });
+    tokio::select! {
+        () = ask_for_work(&cx.server, facts, &messages) => {
+            leave(&cx.link).await;
+            Ok(true)
+        }
+        () = cx.link.gone() => Ok(false),
+    }
+}
+
+/// Takes over what an earlier agent left and sets everything going.
+pub(crate) async fn start(settings: Settings, pod: Option<Pod>) -> io::Result<Working> {
     let home = settings.home.clone();
     let lock = fs::File::create(home.join("agent").join("agent.lock"))?;
     // The last agent of this node must be gone before this one touches its attempts.
@@ -42,37 +74,31 @@ pub async fn run(settings: Settings) -> io::Result<bool> {
     let cx = Arc::new(Context {
         journal: Journal::open(&agent.join("journal"))?,
         folders: Folders::open(&agent)?,
-        environments: Environments::new(&home),
-        data: Data::new(&home, settings.cache_bytes),
-        link: link.clone(),
+        environments: Environments::new(&home).inside_image(pod.is_some()),
+        data: Data::new(&home, settings.cache_bytes).near(pod.as_ref()),
+        link,
         reporter: reporter.clone(),
+        server: Arc::new(pod.as_ref().map_or_else(|| Server::of_home(&home), Server::elsewhere)),
+        pod,
         settings,
     });
     // What builds of an earlier agent left half-made is of no use to anyone.
     cx.environments.sweep();
     let (messages, inbox) = mpsc::unbounded_channel();
-    let server = Arc::new(Server::new(&home));
     let mut supervisor = Supervisor::new(Arc::clone(&cx), &facts, messages.clone());
     supervisor.recover();
     detach("supervisor", supervisor.run(inbox));
-    let (recorded, mut done) = mpsc::unbounded_channel();
-    detach("reporter", reporter.clone().run(Arc::clone(&server), facts.clone(), recorded));
-    let forward = messages.clone();
-    detach("recorded", async move {
-        while let Some(attempt) = done.recv().await {
-            let _ = forward.send(Message::Recorded(attempt));
-        }
-    });
+    let (done, recorded) = mpsc::unbounded_channel();
+    let part = cx.pod.as_ref().map(|pod| pod.part);
+    detach("reporter", reporter.run(Arc::clone(&cx.server), facts.clone(), part, done));
     detach("sampler", sample(Arc::clone(&cx)));
-    tokio::select! {
-        () = ask_for_work(&server, facts, &messages) => {
-            link.leave();
-            // Let the word out before the process ends.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            Ok(true)
-        }
-        () = link.gone() => Ok(false),
-    }
+    Ok(Working { cx, facts, messages, recorded })
+}
+
+pub(crate) async fn leave(link: &Link) {
+    link.leave();
+    // Let the word out before the process ends.
+    tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
 /// Polls the server for ever; returns when there is no reason to stay.
@@ -82,12 +108,8 @@ async fn ask_for_work(server: &Server, facts: NodeFacts, messages: &mpsc::Unboun
         let Holds { all: holds, stopping } = held(messages).await;
         let idle = holds.is_empty();
         let poll = Poll { facts: facts.clone(), holds, stopping, joining: None };
-        let answer = match server.client() {
-            Some(client) => client.post::<PollAnswer>("/agent/v1/poll", &poll).await.ok(),
-            None => None,
-        };
-        match answer {
-            Some(answer) => {
+        match server.post::<PollAnswer>("/agent/v1/poll", &poll).await {
+            Ok(answer) => {
                 away_since = None;
                 let leave = answer.leave;
                 take(answer, messages);
@@ -98,7 +120,7 @@ async fn ask_for_work(server: &Server, facts: NodeFacts, messages: &mpsc::Unboun
                     tokio::time::sleep(Duration::from_millis(500)).await;
                 }
             }
-            None => {
+            Err(_) => {
                 let since = *away_since.get_or_insert_with(Instant::now);
                 if idle && since.elapsed() > LEAVE_AFTER {
                     return;
@@ -109,27 +131,28 @@ async fn ask_for_work(server: &Server, facts: NodeFacts, messages: &mpsc::Unboun
     }
 }
 
-fn take(answer: PollAnswer, messages: &mpsc::UnboundedSender<Message>) {
+pub(crate) fn take(answer: PollAnswer, messages: &mpsc::UnboundedSender<Message>) {
     for assignment in answer.assignments {
         let _ = messages.send(Message::Assign(Arc::new(assignment)));
     }
     for attempt in answer.stop {
-        let _ = messages.send(Message::Stop(attempt, "canceled by its user".into()));
+        let _ = messages.send(Message::Stop(attempt, Stop::Asked("canceled by its user".into())));
     }
     for attempt in answer.unknown {
         tracing::warn!(attempt.id = %attempt, "the server knows nothing of an attempt held here; stopping it");
-        let _ = messages.send(Message::Stop(attempt, "the server does not know this attempt".into()));
+        let why = "the server does not know this attempt";
+        let _ = messages.send(Message::Stop(attempt, Stop::Asked(why.into())));
     }
 }
 
-async fn held(messages: &mpsc::UnboundedSender<Message>) -> Holds {
+pub(crate) async fn held(messages: &mpsc::UnboundedSender<Message>) -> Holds {
     let (ask, answer) = oneshot::channel();
     let _ = messages.send(Message::Holds(ask));
     answer.await.unwrap_or_default()
 }
 
 async fn sample(cx: Arc<Context>) {
-    let mut sampler = Sampler::new();
+    let mut sampler = if cx.pod.is_some() { Sampler::of_container() } else { Sampler::new() };
     let mut every = tokio::time::interval(SAMPLE_EVERY);
     loop {
         every.tick().await;

@@ -3,9 +3,12 @@
 //! Attempts start by priority, then by age, all or nothing: the first in line is never passed by a smaller one,
 //! so it cannot starve. Invariant: what runs together fits into the node.
 
-use crate::{attempt, context::Context};
+use crate::{
+    attempt::{self, Stop},
+    context::Context,
+};
 use domain::{
-    Assignment, AttemptId, Outcome, Resources,
+    Assignment, AttemptId, Resources,
     report::{NodeFacts, What},
 };
 use std::{
@@ -20,7 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 pub(crate) enum Message {
     Assign(Arc<Assignment>),
-    Stop(AttemptId, String),
+    Stop(AttemptId, Stop),
     /// An attempt's task has ended and its resources are free.
     Done(AttemptId),
     /// The server has recorded the end: the attempt's folder may go.
@@ -39,7 +42,7 @@ pub(crate) struct Holds {
 type Turn = (Reverse<i64>, i64, u32);
 
 struct Active {
-    stop: watch::Sender<Option<String>>,
+    stop: watch::Sender<Option<Stop>>,
     job: String,
     needs: Resources,
     gpus: Vec<u32>,
@@ -87,7 +90,7 @@ impl Supervisor {
                 // What is over has only its last word to say again.
                 (_, Some(_)) => self.start(life.assignment, Resources::default(), Vec::new()),
                 (Some(run), None) => {
-                    let needs = life.assignment.plan.needs();
+                    let needs = self.needs(&life.assignment);
                     self.start(life.assignment, needs, run.gpus.clone());
                 }
                 (None, None) => waiting.push(life.assignment),
@@ -132,7 +135,7 @@ impl Supervisor {
     fn take(&mut self, message: Message) {
         match message {
             Message::Assign(assignment) => self.accept(assignment),
-            Message::Stop(attempt, reason) => self.stop(&attempt, reason),
+            Message::Stop(attempt, stop) => self.stop(&attempt, stop),
             Message::Done(attempt) => self.free_up(&attempt),
             Message::Recorded(attempt) => self.forget(&attempt),
             Message::Holds(answer) => drop(answer.send(self.holds())),
@@ -173,15 +176,20 @@ impl Supervisor {
     fn admit(&mut self) {
         loop {
             let free = self.free();
-            let Some(first) = self.waiting.first_entry() else { return };
-            let needs = first.get().assignment.plan.needs();
+            let Some((_, first)) = self.waiting.first_key_value() else { return };
+            let needs = self.needs(&first.assignment);
             if !needs.fits_in(&free) || self.free_gpus.len() < needs.gpus as usize {
                 return;
             }
-            let waiting = first.remove();
+            let Some((_, waiting)) = self.waiting.pop_first() else { return };
             let gpus = self.free_gpus.drain(..needs.gpus as usize).collect();
             self.start(waiting.assignment, needs, gpus);
         }
+    }
+
+    /// What an attempt takes from this node. In a pod that is nobody's business here: the pod was made for it.
+    fn needs(&self, assignment: &Assignment) -> Resources {
+        if self.cx.pod.is_some() { Resources::default() } else { assignment.plan.needs() }
     }
 
     fn free(&self) -> Resources {
@@ -202,16 +210,15 @@ impl Supervisor {
         });
     }
 
-    fn stop(&mut self, attempt: &AttemptId, reason: String) {
+    fn stop(&mut self, attempt: &AttemptId, stop: Stop) {
         if let Some(active) = self.active.get(attempt) {
-            active.stop.send_if_modified(|stop| stop.is_none() && stop.replace(reason).is_none());
+            active.stop.send_if_modified(|before| before.is_none() && before.replace(stop).is_none());
             return;
         }
         let turn = self.waiting.iter().find(|(_, w)| w.assignment.attempt == *attempt).map(|(turn, _)| *turn);
         if let Some(waiting) = turn.and_then(|turn| self.waiting.remove(&turn)) {
-            let outcome = Outcome::Canceled { reason };
-            attempt::finish(&self.cx, &waiting.assignment, outcome, "none");
-            let (stop, _) = watch::channel(Some(String::new()));
+            attempt::finish(&self.cx, &waiting.assignment, stop.clone().into(), "none");
+            let (stop, _) = watch::channel(Some(stop));
             let job = waiting.assignment.job.to_string();
             let active = Active { stop, job, needs: Resources::default(), gpus: Vec::new(), over: true };
             self.active.insert(attempt.clone(), active);

@@ -53,18 +53,12 @@ pub struct Client {
 
 impl Client {
     pub fn new(connection: Connection) -> Result<Client, ClientError> {
-        Client::with(connection, reqwest::Client::builder().no_proxy())
-    }
-
-    /// Goes through the proxy that the environment names (`HTTPS_PROXY`, `NO_PROXY`), if any.
-    pub fn through_proxy(connection: Connection) -> Result<Client, ClientError> {
-        Client::with(connection, reqwest::Client::builder())
-    }
-
-    fn with(connection: Connection, builder: reqwest::ClientBuilder) -> Result<Client, ClientError> {
         let unreachable = |source| ClientError::Unreachable { url: connection.url.clone(), source };
-        let builder = builder.connect_timeout(Duration::from_secs(5));
-        let builder = match &connection.authority {
+        let mut builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(5));
+        if is_loopback(&connection.url) {
+            builder = builder.no_proxy();
+        }
+        builder = match &connection.authority {
             Some(pem) => builder.tls_backend_preconfigured(trusting(pem)?),
             None => {
                 // The system's own authorities; fails only when a provider is there already, which is as good.
@@ -144,8 +138,7 @@ impl Client {
         if answer.status().is_success() {
             return Ok(answer);
         }
-        let status = answer.status();
-        Err(refused(status, answer.bytes().await.unwrap_or_default().as_ref()))
+        Err(refusal(answer).await)
     }
 
     /// A request that got no answer. Its own address stays out of the message: a signed link is a secret.
@@ -160,6 +153,18 @@ impl Client {
             false => self.unreachable(source),
         })
     }
+}
+
+/// What an answer that is no success says, in the server's own words.
+pub async fn refusal(answer: reqwest::Response) -> ClientError {
+    let status = answer.status();
+    refused(status, answer.bytes().await.unwrap_or_default().as_ref())
+}
+
+/// This machine is reached without any proxy.
+fn is_loopback(url: &str) -> bool {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
+    host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("[::1]")
 }
 
 /// The path of an address. A server may call itself by another name than the one it was reached by.

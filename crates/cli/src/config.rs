@@ -1,8 +1,8 @@
 //! Settings: read raw from four places, then checked whole.
 //!
 //! The order is built-in default, `peregrine.toml` in the home folder, `PEREGRINE_*` in the environment, flag;
-//! later wins. Invariant: a [`Config`] is already true, and every mistake in it was told at once. No setting is
-//! a secret: tokens and keys are named by the file they lie in.
+//! later wins. Invariants: a [`Config`] is already true, and every mistake in it was told at once. No setting is shown
+//! with a secret in it: tokens and keys are named by the file they lie in, and an address is shown without its password.
 
 mod check;
 mod edit;
@@ -24,7 +24,9 @@ use std::{
     fmt, fs, io,
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
+use store::{Database, PostgresAddress};
 
 /// The file's name in the home folder.
 pub(crate) const FILE: &str = "peregrine.toml";
@@ -45,6 +47,8 @@ pub(crate) struct Config {
     pub(crate) public_url: Option<String>,
     /// Requests a second that one caller may make; 0 for no limit.
     pub(crate) rate_limit: u32,
+    /// Webhooks may call plain http, this machine and private networks.
+    pub(crate) private_webhooks: bool,
     /// A server elsewhere; this machine's own when absent.
     pub(crate) url: Option<String>,
     pub(crate) token_file: Option<PathBuf>,
@@ -64,6 +68,11 @@ pub(crate) struct Config {
     pub(crate) cache_bytes: u64,
     /// The most the stores of a workspace may hold; 0 is no limit.
     pub(crate) storage_quota: u64,
+    /// How long deleted runs and experiments can be brought back; for ever where this is nothing.
+    pub(crate) keep_deleted: Option<Duration>,
+    /// The records are in Postgres there, instead of in a file in the home.
+    pub(crate) postgres: Option<PostgresAddress>,
+    pub(crate) store_password_file: Option<PathBuf>,
     pub(crate) instance_types: Vec<InstanceType>,
     /// Every setting as text and where it came from.
     pub(crate) sources: BTreeMap<&'static str, (String, Source)>,
@@ -152,6 +161,15 @@ impl Config {
             group: self.resource_group.clone(),
             workspace: self.workspace.clone(),
         }
+    }
+
+    /// Where the records are kept, with the password that a file holds.
+    pub(crate) fn database(&self) -> Done<Database> {
+        let Some(address) = self.postgres.clone() else { return Ok(Database::Sqlite) };
+        let Some(file) = &self.store_password_file else { return Ok(Database::Postgres(address)) };
+        let password = fs::read_to_string(file)
+            .map_err(|error| Failure::file(format!("cannot read the password in `{}`", file.display()), &error))?;
+        Ok(Database::Postgres(address.with_password(password.trim_end_matches(['\r', '\n']))))
     }
 }
 

@@ -182,6 +182,10 @@ fn spawn(config: &Config, log: &Path) -> Done<Child> {
             command.arg(flag).arg(path);
         }
     }
+    if let Some(address) = &config.postgres {
+        // Not a flag: those are seen by everyone on the machine.
+        command.env("PEREGRINE_STORE_URL", address.with_secrets());
+    }
     let errors = fs::File::create(log).map_err(fail)?;
     command.current_dir(&config.home).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().map_err(fail)
 }

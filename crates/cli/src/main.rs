@@ -11,8 +11,11 @@ mod doctor;
 mod failure;
 mod gen_docs;
 mod local;
+#[cfg(feature = "kubernetes")]
+mod operator;
 mod output;
 mod outside;
+mod pod;
 mod post;
 mod roles;
 mod spec_file;
@@ -66,6 +69,7 @@ fn start_settings(start: &Start) -> Flags {
         ("server.http", "--http", start.http.clone()),
         ("server.tls_cert", "--tls-cert", start.tls_cert.as_ref().map(path)),
         ("server.tls_key", "--tls-key", start.tls_key.as_ref().map(path)),
+        ("store.url", "--store-url", start.store_url.clone()),
     ];
     given.into_iter().filter_map(|(key, flag, value)| Some((key, flag, value?))).collect()
 }

@@ -1,13 +1,16 @@
-//! The long-lived roles of the binary: server, keeper, agent. Each is wired here and nowhere else.
+//! The long-lived roles of the binary: server, router, keeper, agent. Each is wired here and nowhere else.
 
 use crate::{
+    args::machine,
+    commands::Context as Command,
     config::Config,
     failure::{Done, Exit, Failure},
-    local,
+    local, spec_file,
 };
 use agent::{Settings, keeper};
 use anyhow::Context as _;
 use controller::Context;
+use domain::spec::shape::Noun;
 use server::Certificates;
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::ExitCode, sync::Arc, time::Duration};
 use store::Store;
@@ -40,8 +43,10 @@ pub(crate) fn server_foreground(config: &Config, detached: bool) -> Done<ExitCod
     // The address must not outlive the lock it stands for.
     let _ = fs::remove_file(agent::server::address_file(home));
     runtime.shutdown_timeout(Duration::from_secs(2));
-    // Only tidiness: the next start would do it too.
-    let _ = store::fold_log(home);
+    if config.postgres.is_none() {
+        // Only tidiness: the next start would do it too.
+        let _ = store::fold_log(home);
+    }
     drop(lock);
     served.map(|()| ExitCode::SUCCESS)
 }
@@ -49,7 +54,7 @@ pub(crate) fn server_foreground(config: &Config, detached: bool) -> Done<ExitCod
 async fn serve(config: &Config) -> Done {
     let home = config.home.clone();
     let keys = home.join("keys");
-    let store = Store::open(&home).map_err(|error| store_failure(&error))?;
+    let store = Store::open_at(&home, &config.database()?).map_err(|error| store_failure(&error))?;
     let certificates = match (&config.tls_cert, &config.tls_key) {
         (Some(certificate), Some(key)) => Certificates::Given { certificate: certificate.clone(), key: key.clone() },
         _ => Certificates::Own { keys: keys.clone() },
@@ -65,6 +70,7 @@ async fn serve(config: &Config) -> Done {
         resource_group: config.resource_group.clone(),
         workspace: config.workspace.clone(),
         public_url: config.public_url.clone(),
+        authority: authority_of(config, &certificates)?,
         bundle: Some(bundle),
         instance_types: config.instance_types.clone(),
         isolation_required: config.isolation_required,
@@ -72,13 +78,19 @@ async fn serve(config: &Config) -> Done {
         storage_quota: config.storage_quota,
         idle: IDLE,
         rate_limit: config.rate_limit,
+        private_webhooks: config.private_webhooks,
+        keep_deleted: config.keep_deleted,
         clock: server::clock::now,
     };
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let driver = compute::LocalDriver::new(program, home.clone());
     let (stop_sender, stop) = watch::channel(false);
-    let context =
-        Context { store: store.clone(), drivers: Arc::new(vec![Box::new(driver)]), clock: server::clock::now };
+    let context = Context {
+        store: store.clone(),
+        drivers: Arc::new(vec![Box::new(driver)]),
+        keep_deleted: config.keep_deleted,
+        clock: server::clock::now,
+    };
     let address =
         agent::server::Address { pid: std::process::id(), url: listening.url.clone(), version, home: home.clone() };
     let url = listening.url.clone();
@@ -91,8 +103,18 @@ async fn serve(config: &Config) -> Done {
     Ok(())
 }
 
+/// The authority that others are to trust: our own, or the one the operator says has signed the given certificate.
+fn authority_of(config: &Config, certificates: &Certificates) -> Done<String> {
+    let file = match certificates {
+        Certificates::Own { .. } => Some(agent::server::authority_file(&config.home)),
+        Certificates::Given { .. } => config.authority_file.clone(),
+    };
+    let Some(file) = file else { return Ok(String::new()) };
+    Ok(fs::read_to_string(&file).with_context(|| format!("cannot read the authority `{}`", file.display()))?)
+}
+
 /// Turns `stop` true on the first polite signal.
-async fn until_told(stop: watch::Sender<bool>) {
+pub(crate) async fn until_told(stop: watch::Sender<bool>) {
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
     if let (Ok(mut terminate), Ok(mut interrupt)) = signals {
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
@@ -100,11 +122,58 @@ async fn until_told(stop: watch::Sender<bool>) {
     stop.send_replace(true);
 }
 
+/// Runs a router by a file of routes, until it is told to stop and its last request is answered.
+pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode> {
+    let (tree, _) = spec_file::tree(Noun::Routes, &args.routes, &[])?;
+    let routes = serde_json::from_value(tree).context("a checked table of routes can be read")?;
+    log_to(None)?;
+    raise_open_files();
+    let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
+    let workers = args.workers.or_else(|| std::thread::available_parallelism().ok());
+    let settings = router::Settings {
+        listen: args.listen,
+        workers: workers.map_or(1, Into::into),
+        tls: args.tls_cert.zip(args.tls_key).map(|(certificate, key)| router::TlsFiles { certificate, key }),
+        http2: args.http2 == "on",
+        admin: args.admin,
+        access_log: args.access_log,
+        routes_file: Some(args.routes),
+        share_port: args.share_port,
+        drain: Duration::from_secs(args.drain_seconds),
+        limits: router::Limits::default(),
+        clock: server::clock::now,
+    };
+    let running = router::start(settings, router::Routes::new(&routes)).map_err(|error| router_failure(&error))?;
+    command.output.note(&format!("the router answers at {scheme}://{}", running.address));
+    let (stop, _) = watch::channel(false);
+    let runtime = small_runtime()?;
+    runtime.block_on(until_told(stop.clone()));
+    command.output.note("stopping; requests that run are finished");
+    running.stop();
+    // Whoever asks a second time does not want to wait.
+    runtime.block_on(async {
+        tokio::select! {
+            _ = tokio::task::spawn_blocking(|| running.join()) => {}
+            () = until_told(stop) => {}
+        }
+    });
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Runs the agent of this machine, a child of its keeper.
 pub(crate) fn agent(config: &Config) -> anyhow::Result<ExitCode> {
     log_to(None)?;
     provide_crypto();
-    let settings = Settings {
+    let settings = agent_settings(config);
+    let runtime = small_runtime()?;
+    let left = runtime.block_on(agent::run(settings)).context("the agent stopped")?;
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    Ok(if left { ExitCode::SUCCESS } else { ExitCode::from(Exit::Ours as u8) })
+}
+
+pub(crate) fn agent_settings(config: &Config) -> Settings {
+    Settings {
         home: config.home.clone(),
         node: node_name(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -114,23 +183,18 @@ pub(crate) fn agent(config: &Config) -> anyhow::Result<ExitCode> {
         gpus: config.slots.gpus,
         cache_bytes: config.cache_bytes,
         clock: server::clock::now,
-    };
-    let runtime = small_runtime()?;
-    let left = runtime.block_on(agent::run(settings)).context("the agent stopped")?;
-    runtime.shutdown_timeout(Duration::from_millis(200));
-    Ok(if left { ExitCode::SUCCESS } else { ExitCode::from(Exit::Ours as u8) })
+    }
 }
 
-/// Runs the keeper: the parent of the agent and of every job's process.
-pub(crate) fn keeper(config: &Config) -> anyhow::Result<ExitCode> {
+/// Runs the keeper: the parent of the agent and of every job's process. The exit code of the last agent.
+pub(crate) fn keeper(config: &Config, of: keeper::Of) -> anyhow::Result<Option<i32>> {
     log_to(None)?;
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let keeper = keeper::Keeper { program, home: config.home.clone() };
-    small_runtime()?.block_on(keeper::run(keeper)).context("the keeper stopped")?;
-    Ok(ExitCode::SUCCESS)
+    let keeper = keeper::Keeper { program, home: config.home.clone(), of };
+    small_runtime()?.block_on(keeper::run(keeper)).context("the keeper stopped")
 }
 
-fn small_runtime() -> anyhow::Result<Runtime> {
+pub(crate) fn small_runtime() -> anyhow::Result<Runtime> {
     Builder::new_current_thread().enable_all().build().context("cannot start the runtime")
 }
 
@@ -148,7 +212,7 @@ pub(crate) fn prepare_home(home: &Path) -> Done {
 }
 
 /// JSON lines, to a file or to standard error.
-fn log_to(file: Option<&Path>) -> anyhow::Result<()> {
+pub(crate) fn log_to(file: Option<&Path>) -> anyhow::Result<()> {
     use tracing_subscriber::{EnvFilter, fmt};
     let filter = EnvFilter::try_from_env("PEREGRINE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     // Told of its own faults, the subscriber would print them, and printing to a full disk panics.
@@ -168,7 +232,7 @@ fn log_to(file: Option<&Path>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn provide_crypto() {
+pub(crate) fn provide_crypto() {
     // Fails only when one is there already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
@@ -182,13 +246,37 @@ fn node_name() -> String {
 fn store_failure(error: &store::Error) -> Failure {
     use store::Error as E;
     let exit = match error {
-        E::Corrupt { .. } | E::Newer { .. } | E::Full { .. } => Exit::Input,
+        E::Corrupt { .. } | E::Newer { .. } | E::Full { .. } | E::Open { .. } | E::Taken { .. } => Exit::Input,
+        E::Unreachable { .. } => Exit::Unreachable,
         _ => Exit::Ours,
     };
-    let failure = Failure::new(exit, "cannot start the server").because(error.to_string());
-    match std::error::Error::source(error) {
-        Some(cause) => failure.because(cause.to_string()),
-        None => failure,
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    let failure = Failure::new(exit, "cannot start the server");
+    let failure = causes.fold(failure, |failure, cause| failure.because(cause.to_string()));
+    match error {
+        E::Unreachable { .. } => failure.hint("start that Postgres, or correct `store.url`"),
+        E::Taken { .. } => failure.hint("stop the other server, or give this one a database of its own"),
+        _ => failure,
+    }
+}
+
+/// Every connection is an open file, and the usual limit is meant for other programs.
+fn raise_open_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // With the old limit it serves as well, only fewer.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+fn router_failure(error: &router::StartError) -> Failure {
+    let failure = Failure::input("cannot start the router").because(error.to_string());
+    let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    let failure = causes.by_ref().fold(failure, |failure, cause| failure.because(cause.to_string()));
+    match error {
+        router::StartError::Listen(..) => failure
+            .hint("choose another address with `--listen`, or add `--share-port` to take over from a router there"),
+        _ => failure,
     }
 }
 

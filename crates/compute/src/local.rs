@@ -54,6 +54,8 @@ impl Driver for LocalDriver {
         let started = Command::new(&self.program)
             .args(["agent", "keep", "--home"])
             .arg(&self.home)
+            // The password of the server's database may be in it.
+            .env_remove("PEREGRINE_STORE_URL")
             .current_dir(&self.home)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -1,8 +1,10 @@
-//! The upkeep loop: a copy of the database each day, the last few kept; uploads that nobody finished removed.
+//! The upkeep loop: a copy of the database each day, the last few kept; uploads that nobody finished and what was deleted
+//! long ago removed.
 
 use crate::{Context, until};
+use domain::Timestamp;
 use std::{fs, path::Path, time::Duration};
-use store::{Error, Store, files::Swept};
+use store::{Error, Freed, Store, files::Swept};
 use tokio::sync::watch;
 
 const KEEP: usize = 3;
@@ -11,6 +13,9 @@ const HOUR: Duration = Duration::from_secs(3600);
 pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
     // Starting comes first; a copy can wait a moment.
     let mut pause = Duration::from_secs(60);
+    if !cx.store.is_file() {
+        tracing::info!("daily backups are left out: the database is in Postgres, which `pg_dump` copies");
+    }
     loop {
         // At the start too: a server that never lives for an hour must not keep every draft it ever made.
         match sweep(&cx.store, (cx.clock)()).await {
@@ -22,12 +27,35 @@ pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
             return;
         }
         pause = HOUR;
-        back_up(&cx).await;
+        free(&cx).await;
+        if cx.store.is_file() {
+            back_up(&cx).await;
+        }
+    }
+}
+
+/// Removes for good what was deleted long enough ago, and gives back the space of what is gone.
+async fn free(cx: &Context) {
+    let before = cx.keep_deleted.map(|kept| (cx.clock)().before(kept));
+    match cx.store.free(before).await {
+        Ok(freed) if freed == Freed::default() => {}
+        Ok(Freed { rows, file_bytes, database_bytes }) => {
+            tracing::info!(
+                rows.experiments,
+                rows.runs,
+                rows.models,
+                rows.kept,
+                file_bytes,
+                database_bytes,
+                "removed what was deleted long ago"
+            );
+        }
+        Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "cannot remove what was deleted"),
     }
 }
 
 /// Removes drafts and blocks nobody came back to and snapshots nothing refers to, and takes the sums of stores anew.
-pub async fn sweep(store: &Store, now: domain::Timestamp) -> Result<Swept, Error> {
+pub async fn sweep(store: &Store, now: Timestamp) -> Result<Swept, Error> {
     let files = store.files().clone();
     let first = move || {
         files.recount_all();

@@ -23,18 +23,21 @@ pub struct ClusterFacts {
     pub training: bool,
     /// The extension was installed with inference on.
     pub inference: bool,
+    /// What no node can hold today may wait for one that can: nodes are added on demand, or the check was switched off.
+    #[serde(default)]
+    pub grows: bool,
     pub nodes: Vec<ClusterNode>,
     pub instance_types: Vec<ClusterInstanceType>,
 }
 
 impl ClusterFacts {
-    /// Changes when any of the facts does. The operator and the server compute it by themselves and compare.
+    /// Changes when any of the facts does; the operator sends it with every poll.
     pub fn digest(&self) -> String {
         let bytes = serde_json::to_vec(self).unwrap_or_default();
         // FNV-1a: nobody gains by a collision, which would delay one update.
-        let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
-            (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let sum = bytes
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
         format!("{sum:016x}")
     }
 }

@@ -78,6 +78,11 @@ impl From<store::Error> for Problem {
                 "the server's disk is full and nothing was changed; free some space and try again",
             ),
             E::Refused => (StatusCode::BAD_REQUEST, "UserError", "this cannot be done; nothing was changed"),
+            E::Unreachable { .. } | E::Taken { .. } | E::Open { .. } => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "DatabaseUnavailable",
+                "the server's database does not answer, and what was asked may not have been done; try again",
+            ),
             E::Closed => (StatusCode::SERVICE_UNAVAILABLE, "ShuttingDown", "the server is shutting down"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "the server could not do this; its log says why"),
         };

@@ -9,7 +9,7 @@ use std::{
 
 /// The plain listener of a home's server.
 pub(crate) struct Door {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Home {

@@ -1,6 +1,6 @@
 //! Collecting: what the command left is put where the plan wants it, and is on disk before anyone hears of it.
 
-use super::{logs::Logs, stage};
+use super::{logs::Logs, share, stage};
 use crate::{context::Context, data};
 use domain::{Assignment, Place, assignment::OutputMode, job::Failure};
 use std::{fs, path::Path, time::Duration};
@@ -29,8 +29,7 @@ pub(super) async fn collect(cx: &Context, assignment: &Assignment, logs: &Logs) 
     let folder = cx.folder(&assignment.attempt);
     let captured = folder.join("work").join("outputs");
     if !is_empty(&captured) {
-        let to = Place::Folder { path: logs.root().join("outputs") };
-        let sent = cx.data.send(&captured, &to, &assignment.secrets).await;
+        let sent = cx.data.send(&captured, logs.captured(), &assignment.secrets).await;
         note(logs, sent.map_err(|error| failed("the folder `outputs`", &error))?);
     }
     for (name, output) in &assignment.plan.outputs {
@@ -42,8 +41,7 @@ pub(super) async fn collect(cx: &Context, assignment: &Assignment, logs: &Logs) 
         let sent = cx.data.send(&from, &output.place, &assignment.secrets).await;
         note(logs, sent.map_err(|error| failed(&format!("output `{name}`"), &error))?);
     }
-    let ranks = super::ranks(assignment);
-    let logs: Vec<_> = (0..ranks).map(|rank| logs.user(rank)).collect();
+    let logs: Vec<_> = share::own(assignment).into_iter().map(|rank| logs.user(rank)).collect();
     // An empty log reads the same whether or not it survives a power cut.
     if logs.iter().any(|log| fs::metadata(log).is_ok_and(|meta| meta.len() > 0)) {
         let synced = tokio::task::spawn_blocking(move || {

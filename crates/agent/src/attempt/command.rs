@@ -66,6 +66,11 @@ pub(super) fn in_image(argv: &[String]) -> Vec<String> {
     }
 }
 
+/// Whether this is the program that commands are handed to which are more than one plain program.
+pub(super) fn is_shell(program: &str) -> bool {
+    program == shell()
+}
+
 fn shell() -> &'static str {
     if std::path::Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" }
 }

@@ -4,7 +4,11 @@
 //! Processes write to their log themselves, so a log grows whether or not anyone of ours is alive. A log begins in the
 //! attempt's folder and is moved to its place, still being written to, when the command has run for a moment or has
 //! written something; one that stays empty to the end is never stored, and reads as empty.
+//!
+//! Where the job's place is not on this node, logs stay in the attempt's folder and are shipped from there; the server
+//! then knows which retry they are of, and each part has system logs of its own.
 
+use super::share;
 use domain::{Assignment, Place, job::Failure};
 use std::{
     convert::Infallible,
@@ -25,24 +29,57 @@ pub(crate) struct Logs {
     root: PathBuf,
     /// The attempt's own folder, where logs begin.
     folder: PathBuf,
+    /// The ranks whose processes write here, of all there are.
+    own: Vec<u32>,
     ranks: u32,
+    /// Where captured outputs go.
+    captured: Place,
+    /// Tells the system logs of one part from another's.
+    suffix: String,
 }
 
 impl Logs {
     pub(crate) fn of(assignment: &Assignment, folder: PathBuf) -> Result<Logs, Failure> {
-        let Place::Folder { path } = &assignment.plan.artifacts else {
-            return Err(Failure::new("UnsupportedStore", "logs can only be written to a folder on this node"));
+        let retry = match assignment.number {
+            0 => String::new(),
+            n => format!("retry-{n:03}/"),
         };
-        let root = match assignment.number {
-            0 => path.clone(),
-            n => path.join(format!("retry-{n:03}")),
+        let (root, captured) = match &assignment.plan.artifacts {
+            Place::Folder { path } => {
+                let root = path.join(&retry);
+                let captured = Place::Folder { path: root.join("outputs") };
+                (root, captured)
+            }
+            Place::Object { url, datastore, options } => {
+                let url = format!("{}/{retry}outputs", url.trim_end_matches('/'));
+                let captured = Place::Object { url, datastore: datastore.clone(), options: options.clone() };
+                (folder.join("logs"), captured)
+            }
+            Place::Http { .. } => {
+                return Err(Failure::new("UnsupportedStore", "logs cannot be written to a plain address"));
+            }
         };
-        Ok(Logs { root, folder, ranks: super::ranks(assignment) })
+        let suffix = match &assignment.part {
+            Some(part) if part.index > 0 => format!("-part{}", part.index),
+            _ => String::new(),
+        };
+        let (own, ranks) = (share::own(assignment), share::ranks(assignment));
+        Ok(Logs { root, folder, own, ranks, captured, suffix })
     }
 
-    /// The folder that holds the logs and the captured outputs of this attempt.
+    /// Whether the logs have to be brought to the server.
+    pub(crate) fn are_away(&self) -> bool {
+        !matches!(self.captured, Place::Folder { .. })
+    }
+
+    /// The folder that holds the logs of this attempt.
     pub(crate) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Where what the command leaves in `./outputs` goes.
+    pub(crate) fn captured(&self) -> &Place {
+        &self.captured
     }
 
     /// Where a rank's standard output and error go at first.
@@ -53,17 +90,17 @@ impl Logs {
     /// Moves the logs to their place once the command has run for a moment. Never returns.
     pub(crate) async fn publish_soon(&self) -> Infallible {
         tokio::time::sleep(PUBLISH_AFTER).await;
-        for rank in 0..self.ranks {
-            self.publish(rank);
+        for rank in &self.own {
+            self.publish(*rank);
         }
         std::future::pending().await
     }
 
     /// Moves the logs that hold something to their place.
     pub(crate) fn publish_written(&self) {
-        for rank in 0..self.ranks {
-            if fs::metadata(self.draft(rank)).is_ok_and(|meta| meta.len() > 0) {
-                self.publish(rank);
+        for rank in &self.own {
+            if fs::metadata(self.draft(*rank)).is_ok_and(|meta| meta.len() > 0) {
+                self.publish(*rank);
             }
         }
     }
@@ -88,6 +125,8 @@ impl Logs {
     pub(crate) fn system(&self, name: &str, line: &str) {
         let folder = self.root.join("system_logs");
         let _ = fs::create_dir_all(&folder);
+        let name =
+            name.strip_suffix(".log").map_or_else(|| name.to_owned(), |stem| format!("{stem}{}.log", self.suffix));
         if let Ok(mut file) = fs::File::options().create(true).append(true).open(folder.join(name)) {
             let _ = writeln!(file, "{line}");
         }

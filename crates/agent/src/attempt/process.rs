@@ -1,6 +1,6 @@
 //! Running: the processes of an attempt under the keeper, their end, and what it means.
 
-use super::{Halt, RunMark, Stopped, logs::Logs, variables::marker};
+use super::{Halt, RunMark, Stop, Stopped, command, logs::Logs, share, variables::marker};
 use crate::{
     cgroup::Cgroup,
     container,
@@ -36,13 +36,13 @@ pub(crate) struct AllEnded {
     lost: bool,
     timed_out: bool,
     stopped: Option<String>,
+    /// It was stopped by the place it ran in, and may be tried again elsewhere.
+    #[serde(default)]
+    leaves: bool,
     out_of_memory: bool,
-}
-
-impl RunMark {
-    fn ranks(&self) -> u32 {
-        u32::try_from(self.processes.len()).unwrap_or(u32::MAX)
-    }
+    /// Of the container the agent is in; 0 where the limit is the plan's.
+    #[serde(default)]
+    memory_limit: u64,
 }
 
 /// The keeper's key for a rank.
@@ -58,7 +58,7 @@ pub(super) async fn run(
     logs: &Logs,
     stopped: &mut Stopped,
 ) -> Result<AllEnded, Halt> {
-    let known = (0..mark.ranks()).any(|rank| cx.link.knows(&key(assignment, rank)));
+    let known = share::own(assignment).into_iter().any(|rank| cx.link.knows(&key(assignment, rank)));
     let ended = if !known && mark.keeper != cx.link.instance() {
         lost(cx, assignment, mark, logs, stopped).await
     } else {
@@ -72,8 +72,8 @@ pub(super) async fn run(
 }
 
 async fn start(cx: &Context, assignment: &Assignment, mark: &RunMark) -> Result<(), Halt> {
-    let mut first_pid = 0;
-    for (rank, process) in (0..).zip(mark.processes.clone()) {
+    let mut first_pid = None;
+    for (rank, process) in share::own(assignment).into_iter().zip(mark.processes.clone()) {
         let program = process.argv.first().cloned().unwrap_or_default();
         let spawn = Spawn {
             key: key(assignment, rank),
@@ -84,8 +84,7 @@ async fn start(cx: &Context, assignment: &Assignment, mark: &RunMark) -> Result<
             cgroups: process.cgroups,
         };
         match cx.link.spawn(spawn).await {
-            Ok(pid) if rank == 0 => first_pid = pid,
-            Ok(_) => {}
+            Ok(pid) => drop(first_pid.get_or_insert(pid)),
             Err(LinkError::Gone) => return keeper_gone().await,
             Err(error) => {
                 end_all(cx, assignment, mark, Duration::ZERO).await;
@@ -93,7 +92,7 @@ async fn start(cx: &Context, assignment: &Assignment, mark: &RunMark) -> Result<
             }
         }
     }
-    let pid = u32::try_from(first_pid).unwrap_or(0);
+    let pid = first_pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0);
     cx.reporter.say(&assignment.attempt, mark.started_at, What::Started { pid });
     Ok(())
 }
@@ -107,66 +106,85 @@ async fn attend(
 ) -> Result<AllEnded, Halt> {
     let deadline = deadline(cx, assignment, mark);
     let outcome = tokio::select! {
-        ended = all_ended(cx, assignment, mark.ranks()) => ended,
-        reason = stop_reason(stopped) => Err(Interrupt::Stop(reason)),
+        ended = all_ended(cx, assignment) => ended,
+        stop = asked_to_stop(stopped) => Err(Interrupt::Stop(stop)),
         () = deadline => Err(Interrupt::Timeout),
         never = logs.publish_soon() => match never {},
     };
-    let out_of_memory =
-        || mark.cgroup.as_ref().is_some_and(|name| Cgroup::open(name).is_some_and(|group| group.oom_killed()));
     match outcome {
         Ok((rank, ended)) => {
-            if ended.left_behind || mark.ranks() > 1 {
+            if ended.left_behind || mark.processes.len() > 1 {
                 logs.system("lifecycle.log", "processes outlived the command and were ended");
                 end_all(cx, assignment, mark, cx.settings.grace.min(Duration::from_secs(2))).await;
             }
-            let out_of_memory = out_of_memory();
-            Ok(AllEnded {
-                code: ended.code,
-                signal: ended.signal,
-                rank,
-                lost: false,
-                timed_out: false,
-                stopped: None,
-                out_of_memory,
-            })
+            let (out_of_memory, memory_limit) = out_of_memory(mark);
+            Ok(AllEnded { out_of_memory, memory_limit, ..AllEnded::of(rank, &ended) })
         }
         Err(Interrupt::Gone) => keeper_gone().await,
         Err(interrupt) => {
             end_all(cx, assignment, mark, cx.settings.grace).await;
-            let last = cx.link.ended(&key(assignment, 0)).await.unwrap_or(Ended {
-                code: None,
-                signal: None,
-                left_behind: false,
-            });
-            let (stopped, timed_out) = match interrupt {
-                Interrupt::Stop(reason) => (Some(reason), false),
-                _ => (None, true),
-            };
-            Ok(AllEnded {
-                code: last.code,
-                signal: last.signal,
-                rank: 0,
-                lost: false,
-                timed_out,
-                stopped,
-                out_of_memory: false,
+            let first = share::own(assignment).first().copied().unwrap_or(0);
+            let last = cx.link.ended(&key(assignment, first)).await.unwrap_or(UNKNOWN);
+            let ended = AllEnded::of(first, &last);
+            Ok(match interrupt {
+                Interrupt::Stop(stop) => ended.stopped_by(stop),
+                _ => AllEnded { timed_out: true, ..ended },
             })
         }
     }
 }
 
+const UNKNOWN: Ended = Ended { code: None, signal: None, left_behind: false };
+
+impl AllEnded {
+    fn of(rank: u32, ended: &Ended) -> AllEnded {
+        AllEnded {
+            code: ended.code,
+            signal: ended.signal,
+            rank,
+            lost: false,
+            timed_out: false,
+            stopped: None,
+            leaves: false,
+            out_of_memory: false,
+            memory_limit: 0,
+        }
+    }
+
+    fn stopped_by(self, stop: Stop) -> AllEnded {
+        let (reason, leaves) = match stop {
+            Stop::Asked(reason) => (reason, false),
+            Stop::Leave(reason) => (reason, true),
+        };
+        AllEnded { stopped: Some(reason), leaves, ..self }
+    }
+}
+
+/// Whether the kernel killed something of the attempt's for want of memory, and the limit where it is not the plan's.
+fn out_of_memory(mark: &RunMark) -> (bool, u64) {
+    match (&mark.cgroup, mark.oom_kills) {
+        (Some(name), _) => (Cgroup::open(name).is_some_and(|group| group.oom_killed()), 0),
+        (None, Some(before)) => {
+            let own = Cgroup::own();
+            let kills = own.as_ref().and_then(Cgroup::oom_kills);
+            (kills.is_some_and(|kills| kills > before), own.and_then(|own| own.memory_limit()).unwrap_or(0))
+        }
+        (None, None) => (false, 0),
+    }
+}
+
 enum Interrupt {
-    Stop(String),
+    Stop(Stop),
     Timeout,
     Gone,
 }
 
 /// Waits until every rank has ended, or one has failed: then the others have no one to talk to.
-async fn all_ended(cx: &Context, assignment: &Assignment, ranks: u32) -> Result<(u32, Ended), Interrupt> {
+async fn all_ended(cx: &Context, assignment: &Assignment) -> Result<(u32, Ended), Interrupt> {
     use futures_util::{StreamExt, stream::FuturesUnordered};
+    let ranks = share::own(assignment).into_iter();
     let mut waiting: FuturesUnordered<_> =
-        (0..ranks).map(|rank| async move { (rank, cx.link.ended(&key(assignment, rank)).await) }).collect();
+        ranks.map(|rank| async move { (rank, cx.link.ended(&key(assignment, rank)).await) }).collect();
     let mut last = None;
     while let Some((rank, ended)) = waiting.next().await {
         let ended = ended.map_err(|_| Interrupt::Gone)?;
@@ -180,31 +198,32 @@ async fn all_ended(cx: &Context, assignment: &Assignment, ranks: u32) -> Result<
 
 /// Terminate, grace, kill; then whatever hid in another process group. Returns when all ranks are gone.
 async fn end_all(cx: &Context, assignment: &Assignment, mark: &RunMark, grace: Duration) {
-    let ranks = mark.ranks();
+    let ranks = share::own(assignment);
     let marker = marker(&cx.folder(&assignment.attempt));
-    for rank in 0..ranks {
-        cx.link.signal(&key(assignment, rank), Signal::TERM.as_raw());
+    for rank in &ranks {
+        cx.link.signal(&key(assignment, *rank), Signal::TERM.as_raw());
     }
     if !grace.is_zero() {
-        let _ = tokio::time::timeout(grace, all_gone(cx, assignment, ranks, &marker)).await;
+        let _ = tokio::time::timeout(grace, all_gone(cx, assignment, &ranks, &marker)).await;
     }
-    for rank in 0..ranks {
-        cx.link.signal(&key(assignment, rank), Signal::KILL.as_raw());
+    for rank in &ranks {
+        cx.link.signal(&key(assignment, *rank), Signal::KILL.as_raw());
     }
     cx.link.sweep(&marker);
-    remove_containers(&cx.folder(&assignment.attempt), mark).await;
+    if mark.isolation == "container" && cx.pod.is_none() {
+        remove_containers(&cx.folder(&assignment.attempt), &ranks).await;
+    }
     if let Some(group) = mark.cgroup.as_deref().and_then(Cgroup::open) {
         group.kill_all();
     }
-    let _ = tokio::time::timeout(Duration::from_secs(10), all_gone(cx, assignment, ranks, &marker)).await;
+    let _ = tokio::time::timeout(Duration::from_secs(10), all_gone(cx, assignment, &ranks, &marker)).await;
 }
 
 /// A killed engine client leaves its container running.
-async fn remove_containers(folder: &Path, mark: &RunMark) {
-    let contained = mark.isolation == "container";
-    if let Some(engine) = contained.then(container::engine).flatten() {
-        for rank in 0..mark.ranks() {
-            container::remove(&engine, &container_name(folder, rank)).await;
+async fn remove_containers(folder: &Path, ranks: &[u32]) {
+    if let Some(engine) = container::engine() {
+        for rank in ranks {
+            container::remove(&engine, &container_name(folder, *rank)).await;
         }
     }
 }
@@ -226,10 +245,10 @@ pub(super) fn name_on_machine(folder: &Path) -> String {
     format!("{}-{hash:016x}", folder.file_name().unwrap_or_default().to_string_lossy())
 }
 
-async fn all_gone(cx: &Context, assignment: &Assignment, ranks: u32, marker: &str) {
-    for rank in 0..ranks {
-        if cx.link.knows(&key(assignment, rank)) {
-            let _ = cx.link.ended(&key(assignment, rank)).await;
+async fn all_gone(cx: &Context, assignment: &Assignment, ranks: &[u32], marker: &str) {
+    for rank in ranks {
+        if cx.link.knows(&key(assignment, *rank)) {
+            let _ = cx.link.ended(&key(assignment, *rank)).await;
         }
     }
     while alive(marker) {
@@ -246,7 +265,7 @@ async fn lost(cx: &Context, assignment: &Assignment, mark: &RunMark, logs: &Logs
     while alive(&marker) {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(500)) => {}
-            stop = stop_reason(stopped), if reason.is_none() => {
+            stop = asked_to_stop(stopped), if reason.is_none() => {
                 reason = Some(stop);
                 cx.link.sweep(&marker);
             }
@@ -256,7 +275,11 @@ async fn lost(cx: &Context, assignment: &Assignment, mark: &RunMark, logs: &Logs
             }
         }
     }
-    AllEnded { code: None, signal: None, rank: 0, lost: true, timed_out, stopped: reason, out_of_memory: false }
+    let ended = AllEnded { lost: true, timed_out, ..AllEnded::of(0, &UNKNOWN) };
+    match reason {
+        Some(stop) => ended.stopped_by(stop),
+        None => ended,
+    }
 }
 
 /// Whether a process that carries the marker still runs.
@@ -272,14 +295,15 @@ fn alive(marker: &str) -> bool {
 
 /// What the end of the processes means for the attempt.
 pub(super) fn verdict(ended: &AllEnded, assignment: &Assignment, logs: &Logs) -> Result<(), Halt> {
-    if let Some(reason) = &ended.stopped {
-        return Err(Halt::Stopped(reason.clone()));
+    if let Some(reason) = ended.stopped.clone() {
+        return Err(Halt::Stopped(if ended.leaves { Stop::Leave(reason) } else { Stop::Asked(reason) }));
     }
     if ended.timed_out {
         let seconds = assignment.plan.timeout_seconds.unwrap_or(0);
-        return Err(Halt::Stopped(format!("it ran longer than its `limits.timeout` of {seconds} s")));
+        let reason = format!("it ran longer than its `limits.timeout` of {seconds} s");
+        return Err(Halt::Stopped(Stop::Asked(reason)));
     }
-    let of_rank = if super::ranks(assignment) > 1 { format!(" of rank {}", ended.rank) } else { String::new() };
+    let of_rank = if share::ranks(assignment) > 1 { format!(" of rank {}", ended.rank) } else { String::new() };
     let mut failure = match (ended.code, ended.signal) {
         (Some(0), _) => return Ok(()),
         _ if ended.lost => Failure::new(
@@ -287,7 +311,8 @@ pub(super) fn verdict(ended: &AllEnded, assignment: &Assignment, logs: &Logs) ->
             "the keeper process was killed while the command ran, so how the command ended is not known; see its log",
         ),
         _ if ended.out_of_memory => {
-            let limit = assignment.plan.limits.map_or(0, |limits| limits.memory_bytes);
+            let planned = assignment.plan.limits.map_or(0, |limits| limits.memory_bytes);
+            let limit = if ended.memory_limit > 0 { ended.memory_limit } else { planned };
             let limit = domain::resources::humane_bytes(limit);
             Failure::new(
                 "UserError.OutOfMemory",
@@ -316,6 +341,15 @@ pub(super) fn verdict(ended: &AllEnded, assignment: &Assignment, logs: &Logs) ->
 
 fn unstarted(program: &str, error: &LinkError) -> Failure {
     match error {
+        LinkError::Missing if command::is_shell(program) => Failure {
+            exit_code: Some(127),
+            ..Failure::new(
+                "UserError.NoShell",
+                format!(
+                    "there is no `{program}` here, and the command needs a shell (next step: use an image with one, or make the command a single program with plain arguments)"
+                ),
+            )
+        },
         LinkError::Missing => Failure {
             exit_code: Some(127),
             ..Failure::new("UserError.CommandNotFound", format!("the program `{program}` was not found on the node"))
@@ -332,10 +366,10 @@ async fn keeper_gone<T>() -> Result<T, Halt> {
     std::future::pending().await
 }
 
-pub(super) async fn stop_reason(stopped: &mut Stopped) -> String {
-    let reason = stopped.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-    match reason {
-        Some(reason) => reason,
+pub(super) async fn asked_to_stop(stopped: &mut Stopped) -> Stop {
+    let stop = stopped.wait_for(Option::is_some).await.ok().and_then(|stop| stop.clone());
+    match stop {
+        Some(stop) => stop,
         None => std::future::pending().await,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Staging may be repeated from the start: whatever an earlier try left is removed first.
 
-use super::{Halt, Stopped, command, disk, logs::Logs, process::Process, ranks, variables};
+use super::{Halt, Stopped, command, disk, logs::Logs, process::Process, share, variables};
 use crate::{
     cgroup::Cgroup,
     container,
@@ -38,7 +38,7 @@ pub(super) async fn stage(
     let staging = prepare(cx, assignment, gpus, logs);
     tokio::select! {
         staged = staging => Ok(staged?),
-        reason = super::process::stop_reason(stopped) => Err(Halt::Stopped(reason)),
+        stop = super::process::asked_to_stop(stopped) => Err(Halt::Stopped(stop)),
     }
 }
 
@@ -58,17 +58,21 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
         cx.reporter.say(&assignment.attempt, cx.now(), What::Notice { text: notice.clone() });
     }
     let argv = command::arguments(assignment, &inputs, &outputs)?;
-    let cgroup = limit(assignment, &folder, logs);
+    // In a pod the limits are the pod's.
+    let cgroup = if cx.pod.is_none() { limit(assignment, &folder, logs) } else { None };
+    let mut environment = ready.variables.clone();
+    environment.extend(cx.pod.iter().flat_map(|pod| pod.variables()));
     let paths = variables::Paths {
         folder: &folder,
         work: &work,
         inputs: &inputs,
         outputs: &outputs,
         first_on_path: &ready.path_first,
-        environment: &ready.variables,
-        gpus,
+        environment: &environment,
+        // What a pod has is its job's, and what of it a library sees is the runtime's doing.
+        gpus: cx.pod.is_none().then_some(gpus),
     };
-    let processes = (0..ranks(assignment)).map(|rank| {
+    let processes = share::own(assignment).into_iter().map(|rank| {
         let variables = variables::of_rank(assignment, &paths, rank);
         let argv =
             in_container(assignment, &ready, &argv, &variables, &paths, rank).unwrap_or_else(|| resolve(&argv, &ready));
@@ -237,7 +241,7 @@ fn in_container(
         mounts: &mounts,
         variables: &asked,
         folder: paths.work,
-        gpus: paths.gpus,
+        gpus: paths.gpus.unwrap_or_default(),
         limits: assignment.plan.limits.as_ref(),
         shm_bytes: assignment.plan.shm_bytes,
         extra: &assignment.plan.docker_args,

@@ -1,5 +1,6 @@
 //! The environment of a user's process: what the platform promises, what the user asked for, who it is among its ranks.
 
+use super::share::{self, Hosts};
 use domain::{Assignment, assignment::DistributionKind};
 use std::{collections::BTreeMap, path::Path};
 
@@ -8,7 +9,16 @@ use std::{collections::BTreeMap, path::Path};
 const MARKER: &str = "PEREGRINE_ATTEMPT_FOLDER";
 
 /// Variables of the platform's own processes that jobs must not see.
-const HIDDEN: [&str; 3] = ["PEREGRINE_HOME", "PEREGRINE_TOKEN", "RUST_LOG"];
+const HIDDEN: [&str; 8] = [
+    "PEREGRINE_HOME",
+    "PEREGRINE_TOKEN",
+    "PEREGRINE_SERVER",
+    "PEREGRINE_ATTEMPT",
+    "PEREGRINE_PART",
+    "PEREGRINE_TOKEN_FILE",
+    "PEREGRINE_CA_FILE",
+    "RUST_LOG",
+];
 
 /// The mark of an attempt's processes, as it stands in their environment.
 pub(super) fn marker(folder: &Path) -> String {
@@ -23,7 +33,8 @@ pub(super) struct Paths<'a> {
     pub(super) outputs: &'a BTreeMap<String, String>,
     pub(super) first_on_path: &'a [std::path::PathBuf],
     pub(super) environment: &'a BTreeMap<String, String>,
-    pub(super) gpus: &'a [u32],
+    /// The devices it may use; absent where all that can be seen are its own.
+    pub(super) gpus: Option<&'a [u32]>,
 }
 
 /// The variables of one rank; `None` takes a variable away.
@@ -53,8 +64,14 @@ pub(super) fn of_rank(assignment: &Assignment, paths: &Paths<'_>, rank: u32) -> 
         all.insert("PATH".into(), format!("{}:{rest}", first.join(":")));
     }
     all.extend(ranked(assignment, rank));
-    let gpus: Vec<String> = paths.gpus.iter().map(u32::to_string).collect();
-    all.insert("CUDA_VISIBLE_DEVICES".into(), gpus.join(","));
+    if let Some(gpus) = paths.gpus {
+        let gpus: Vec<String> = gpus.iter().map(u32::to_string).collect();
+        all.insert("CUDA_VISIBLE_DEVICES".into(), gpus.join(","));
+    }
+    // The server names a file on its own machine.
+    if all.get("REQUESTS_CA_BUNDLE").is_some_and(|bundle| !Path::new(bundle).exists()) {
+        all.remove("REQUESTS_CA_BUNDLE");
+    }
     // Log lines should be seen when they are written, not when a buffer is full.
     all.entry("PYTHONUNBUFFERED".into()).or_insert_with(|| "1".into());
     // The user's own word is the last.
@@ -64,15 +81,18 @@ pub(super) fn of_rank(assignment: &Assignment, paths: &Paths<'_>, rank: u32) -> 
     hidden.chain(all.into_iter().map(|(name, value)| (name, Some(value)))).collect()
 }
 
-/// Who a rank is, in the words of its framework. All ranks are on this machine.
+/// Who a rank is, in the words of its framework.
 fn ranked(assignment: &Assignment, rank: u32) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let mut set = |name: &str, value: String| drop(all.insert(name.to_owned(), value));
-    let host = "127.0.0.1";
-    set("AZ_BATCH_HOST_LIST", host.into());
-    set("AZ_BATCH_NODE_LIST", host.into());
-    set("AZ_BATCHAI_MPI_MASTER_NODE", host.into());
-    set("AZ_BATCHAI_JOB_MASTER_NODE_IP", host.into());
+    let hosts = Hosts::of(assignment);
+    set("AZ_BATCH_HOST_LIST", hosts.all().join(","));
+    set("AZ_BATCH_NODE_LIST", hosts.all().join(";"));
+    set("AZ_BATCHAI_MPI_MASTER_NODE", hosts.first().into());
+    set("AZ_BATCHAI_JOB_MASTER_NODE_IP", hosts.first().into());
+    if hosts.all().len() > 1 {
+        set("AZ_BATCH_MASTER_NODE", share::with_port(hosts.first(), 6000));
+    }
     let Some(spread) = &assignment.plan.distribution else {
         set("AZUREML_CR_NODE_RANK", "0".into());
         set("AZUREML_PROCESS_NAME", "rank_0".into());
@@ -86,7 +106,7 @@ fn ranked(assignment: &Assignment, rank: u32) -> BTreeMap<String, String> {
     set("AZUREML_PROCESS_NAME", format!("rank_{rank}"));
     match spread.kind {
         DistributionKind::PyTorch => {
-            set("MASTER_ADDR", host.into());
+            set("MASTER_ADDR", hosts.first().into());
             set("MASTER_PORT", port.to_string());
             set("WORLD_SIZE", world.to_string());
             set("NODE_RANK", node.to_string());
@@ -100,7 +120,7 @@ fn ranked(assignment: &Assignment, rank: u32) -> BTreeMap<String, String> {
             set("OMPI_COMM_WORLD_LOCAL_SIZE", per_node.to_string());
         }
         DistributionKind::TensorFlow => {
-            let at = |i: u32| format!("{host}:{}", port + i);
+            let at = |rank: u32| share::with_port(hosts.of_rank(rank), port + rank);
             let workers: Vec<String> = (0..world).map(at).collect();
             let servers: Vec<String> = (world..world + spread.parameter_servers).map(at).collect();
             let (kind, index) = if rank < world { ("worker", rank) } else { ("ps", rank - world) };

@@ -8,11 +8,11 @@ use super::{
     local::{disk, make_folder},
     tree::{Kind, Tree, below},
 };
-use crate::environment::request::hex;
+use crate::{environment::request::hex, pod::Pod};
 use domain::Place;
 use futures_util::{TryStreamExt, stream::FuturesUnordered};
 use object_store::{
-    GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig, aws::AmazonS3Builder,
+    Certificate, ClientOptions, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig, aws::AmazonS3Builder,
     azure::MicrosoftAzureBuilder, buffered::BufWriter, gcp::GoogleCloudStorageBuilder, path::Path as Key,
 };
 use ring::digest;
@@ -32,6 +32,33 @@ const RANGES_AT_ONCE: usize = 4;
 /// Stores allow 10,000 parts; a part is at least 10 MiB.
 const MOST_PARTS: u64 = 9_000;
 const PART_BYTES: u64 = 10 << 20;
+
+/// The datastore name of what lies with the server itself.
+const SERVER: &str = "@server";
+
+/// How to reach what lies with a server elsewhere: it may be away, and comes back.
+#[derive(Debug)]
+pub(super) struct OwnStore {
+    authorities: Vec<Certificate>,
+    away: Duration,
+}
+
+impl OwnStore {
+    pub(super) fn of(pod: &Pod) -> OwnStore {
+        let pem = pod.authority.as_deref().unwrap_or_default();
+        // One that cannot be read is told of by the first call to the server.
+        OwnStore { authorities: Certificate::from_pem_bundle(pem).unwrap_or_default(), away: pod.away }
+    }
+
+    fn client(&self) -> ClientOptions {
+        let trust = |options: ClientOptions, authority: &Certificate| options.with_root_certificate(authority.clone());
+        self.authorities.iter().fold(ClientOptions::new(), trust)
+    }
+
+    fn retry(&self) -> RetryConfig {
+        RetryConfig { max_retries: usize::MAX, retry_timeout: self.away, ..RetryConfig::default() }
+    }
+}
 
 /// A place in an object store.
 pub(super) struct Remote {
@@ -73,7 +100,7 @@ impl Listing {
 
 impl Remote {
     /// Connects with the place's options and its datastore's secrets. Without secrets the node's own identity counts.
-    pub(super) fn open(place: &Place, secrets: &Secrets) -> Result<Remote, Error> {
+    pub(super) fn open(place: &Place, secrets: &Secrets, own: Option<&OwnStore>) -> Result<Remote, Error> {
         let Place::Object { url, datastore, options } = place else {
             return Err(Error::BadAddress { url: format!("{place:?}") });
         };
@@ -86,7 +113,8 @@ impl Remote {
         if settings.values().any(|value| value.starts_with("http://")) {
             settings.entry("allow_http".to_owned()).or_insert_with(|| "true".to_owned());
         }
-        let store = connect(scheme, authority, settings).ok_or_else(bad)?;
+        let own = own.filter(|_| datastore == SERVER);
+        let store = connect(scheme, authority, settings, own).ok_or_else(bad)?;
         let failed = |source| Error::Open { datastore: datastore.clone(), url: url.clone(), source };
         Ok(Remote { store: store.map_err(failed)?, key, url: url.clone() })
     }
@@ -241,6 +269,7 @@ fn connect(
     scheme: &str,
     authority: &str,
     settings: BTreeMap<String, String>,
+    own: Option<&OwnStore>,
 ) -> Option<Result<Arc<dyn ObjectStore>, object_store::Error>> {
     Some(match scheme {
         "s3" | "s3a" => {
@@ -259,7 +288,11 @@ fn connect(
         }
         "az" | "azure" | "adl" | "abfs" | "abfss" | "wasb" | "wasbs" => {
             let (container, account) = authority.split_once('@').unwrap_or((authority, ""));
-            let mut builder = MicrosoftAzureBuilder::from_env().with_container_name(container).with_retry(retry());
+            let mut builder = match own {
+                Some(own) => MicrosoftAzureBuilder::new().with_client_options(own.client()).with_retry(own.retry()),
+                None => MicrosoftAzureBuilder::from_env().with_retry(retry()),
+            };
+            builder = builder.with_container_name(container);
             if let Some(account) = account.split('.').next().filter(|account| !account.is_empty()) {
                 builder = builder.with_account(account);
             }

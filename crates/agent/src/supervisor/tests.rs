@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     data::Data, environment::Environments, folders::Folders, journal::Journal, keeper::Link, report::Reporter,
+    server::Server,
 };
 use domain::{JobName, Place, Plan};
 use std::path::Path;
@@ -30,6 +31,8 @@ async fn context(home: &Path) -> Arc<Context> {
         data: Data::new(home, 1 << 20),
         link: link.unwrap(),
         reporter: Reporter::default(),
+        server: Arc::new(Server::of_home(home)),
+        pod: None,
         settings: crate::Settings {
             home: home.to_owned(),
             node: "n".into(),
@@ -88,7 +91,7 @@ fn an_attempt_stopped_while_its_code_is_copied_leaves_no_folder() {
         let (attempt, folder) = (assignment.attempt.clone(), cx.folder(&assignment.attempt));
         messages.send(Message::Assign(assignment)).unwrap_or_else(|_| panic!("the supervisor is there"));
         until("the copy is asked for", || cx.data.writes_below(&folder)).await;
-        messages.send(Message::Stop(attempt.clone(), "enough".into())).unwrap_or_else(|_| panic!("still"));
+        messages.send(Message::Stop(attempt.clone(), Stop::Asked("enough".into()))).unwrap_or_else(|_| panic!("still"));
         until("the attempt is over", || cx.journal.life(&attempt).is_some_and(|life| life.over.is_some())).await;
         messages.send(Message::Recorded(attempt.clone())).unwrap_or_else(|_| panic!("still"));
         until("the attempt is forgotten", || cx.journal.life(&attempt).is_none()).await;

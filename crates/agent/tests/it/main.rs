@@ -4,4 +4,5 @@
 
 mod data;
 mod environment;
+mod pod;
 mod servers;

@@ -9,7 +9,7 @@ use crate::{
     roles,
 };
 use serde_json::json;
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 pub(super) fn run(context: &Context, verb: ServerVerb) -> Done<ExitCode> {
     match verb {
@@ -21,6 +21,7 @@ pub(super) fn run(context: &Context, verb: ServerVerb) -> Done<ExitCode> {
         ServerVerb::Status => return status(context),
         ServerVerb::Backup(args) => wait(backup(context, &args))?,
         ServerVerb::Audit(args) => wait(audit(context, args.max_results))?,
+        ServerVerb::Gc(args) => wait(free(context, args.older_than))?,
         ServerVerb::RotateKeys => wait(rotate_keys(context))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -71,11 +72,29 @@ async fn backup(context: &Context, args: &Backup) -> Done {
     if to.exists() {
         return Err(Failure::input(format!("`{}` already exists", to.display())).hint("choose another name"));
     }
+    if let Some(address) = &context.config.postgres {
+        let home = context.config.home.display();
+        return Err(Failure::input(format!("cannot copy the database `{address}`"))
+            .because("it is kept by Postgres, whose own tools copy it")
+            .hint(format!("run `pg_dump --format=custom --file={} {address}`", to.display()))
+            .hint(format!("keys and files are beside it: copy `{home}/keys` and `{home}/blobs` as well")));
+    }
     local::backup(&context.config, &to).await?;
     context
         .output
         .note(&format!("wrote `{}`; to restore, stop the server and put it in place of its database", to.display()));
     Ok(())
+}
+
+async fn free(context: &Context, older_than: Option<Duration>) -> Done {
+    let session = context.session().await?;
+    let asked = json!({"older_than_seconds": older_than.map(|time| time.as_secs())});
+    let freed: serde_json::Value = session.client.post("/admin/v1/free", &asked).await?;
+    if freed["kept"] != 0 {
+        let kept = &freed["kept"];
+        context.output.note(&format!("{kept} of what was deleted stay: models or data assets refer to their files"));
+    }
+    context.output.show(&freed)
 }
 
 async fn audit(context: &Context, limit: usize) -> Done {

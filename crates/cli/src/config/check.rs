@@ -17,8 +17,12 @@ use std::{
     fmt::Display,
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
+use store::PostgresAddress;
 use toml::{Table, Value};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// What people wrote, from every place.
 pub(super) struct Raw<'a> {
@@ -90,6 +94,23 @@ impl Found {
         }
     }
 
+    /// The address of the database. From here on it is shown without its password; a wrong one is not shown at all.
+    fn postgres(&mut self, bad: &mut Vec<Mistake>) -> Option<PostgresAddress> {
+        let key = "store.url";
+        let (text, _) = self.0.get_mut(key).filter(|(text, _)| !text.is_empty())?;
+        match PostgresAddress::parse(text) {
+            Ok(address) => {
+                *text = address.to_string();
+                Some(address)
+            }
+            Err(error) => {
+                let fix = "write it like `postgresql://user@host/database`";
+                bad.push(self.mistake(key, format!("cannot be used: {error}"), fix));
+                None
+            }
+        }
+    }
+
     fn path(&self, key: &'static str) -> Option<PathBuf> {
         let (text, source) = self.0.get(key).filter(|(text, _)| !text.is_empty())?;
         match source {
@@ -150,13 +171,14 @@ fn read_file(file: &Path, table: &Table, found: &mut Found, types: &mut Vec<Inst
     }
 }
 
-fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &mut Vec<Mistake>) -> Option<Config> {
+fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad: &mut Vec<Mistake>) -> Option<Config> {
     let address = "write it like `127.0.0.1:7423`";
     let listen = found.parse("server.listen", bad, address, str::parse::<SocketAddr>);
     let http = found.parse("server.http", bad, address, str::parse::<SocketAddr>);
     let url = found.parse("server.url", bad, "write it like `https://ml.example.org:7423`", server_url);
     let public_url = found.parse("server.public_url", bad, "write it like `https://ml.example.org`", server_url);
     let rate_limit = found.parse("server.rate_limit", bad, "a whole number", str::parse);
+    let private_webhooks = found.parse("server.private_webhooks", bad, "write `true` or `false`", str::parse);
     let workspace =
         found.parse("defaults.workspace", bad, "name a workspace", |t| WorkspaceName::parse(t).map(String::from));
     let resource_group = found.parse("defaults.resource_group", bad, "letters, digits, `-`, `_` and `.`", id_part);
@@ -181,6 +203,8 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
     let grace_seconds = found.parse("local.grace_seconds", bad, "a whole number", str::parse);
     let cache_bytes = found.parse("local.cache_size", bad, "such as `20Gi`", |t| parse_bytes(t).ok_or(amount));
     let storage_quota = found.parse("storage.quota", bad, "such as `500Gi`", |t| parse_bytes(t).ok_or(amount));
+    let keep_deleted = found.parse("tracking.keep_deleted_days", bad, "a whole number", str::parse::<u32>);
+    let postgres = found.postgres(bad);
     let (tls_cert, tls_key) = (found.path("server.tls_cert"), found.path("server.tls_key"));
     addresses(&found, listen, http, tls_cert.is_some(), tls_key.is_some(), bad);
     let listen_chosen = found.0.get("server.listen").is_some_and(|(_, source)| *source != Source::Default);
@@ -193,6 +217,7 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
         tls_key,
         public_url,
         rate_limit: rate_limit?,
+        private_webhooks: private_webhooks?,
         url,
         token_file: found.path("server.token_file"),
         authority_file: found.path("server.authority_file"),
@@ -206,6 +231,9 @@ fn build(home: PathBuf, found: Found, instance_types: Vec<InstanceType>, bad: &m
         grace_seconds: grace_seconds?,
         cache_bytes: cache_bytes?,
         storage_quota: storage_quota?,
+        keep_deleted: Some(keep_deleted?).filter(|days| *days > 0).map(|days| DAY * days),
+        postgres,
+        store_password_file: found.path("store.password_file"),
         instance_types,
         sources: found.0,
     })

@@ -54,6 +54,20 @@ fn every_mistake_is_told_with_its_file_and_key() {
 }
 
 #[test]
+fn an_address_of_a_database_is_shown_without_its_password_whether_right_or_wrong() {
+    let config = read("[store]\nurl = \"postgresql://me:hunter2@db/ml\"\n", &[], &vec![]).unwrap();
+    assert_eq!(config.sources["store.url"].0, "postgresql://me@db/ml");
+    assert!(!format!("{config:?}").contains("hunter2"));
+    assert_eq!(config.postgres.unwrap().with_secrets(), "postgresql://me:hunter2@db/ml");
+    mistakes(
+        "[store]\nurl = \"postgres:me:hunter2@db/ml\"\n",
+        expect![[
+            r#"/h/peregrine.toml: `store.url`: cannot be used: it does not begin with `postgresql://` (write it like `postgresql://user@host/database`)"#
+        ]],
+    );
+}
+
+#[test]
 fn a_syntax_error_has_its_line_and_column() {
     let shown = read("[server]\nlisten = \n", &[], &vec![]).unwrap_err().join("\n");
     assert!(shown.starts_with("/h/peregrine.toml:2:10: not TOML: "), "{shown}");

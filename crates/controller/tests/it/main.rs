@@ -3,5 +3,31 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may as well stop where it stands")]
 
 mod front;
+#[path = "../../../../tests/postgres.rs"]
+#[expect(dead_code, reason = "other suites use what this one does not")]
+mod postgres;
 mod sim;
 mod upkeep;
+
+use store::{Database, PostgresAddress, Store};
+use tempfile::TempDir;
+
+/// A folder, and the database that belongs to it.
+struct Home {
+    folder: TempDir,
+    postgres: Option<postgres::Database>,
+}
+
+impl Home {
+    fn new() -> Home {
+        // Durability is the store's own matter; a disk in memory makes room for more seeds.
+        let memory = std::path::Path::new("/dev/shm");
+        let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        Home { folder: folder.unwrap(), postgres: postgres::wanted() }
+    }
+
+    fn open(&self) -> Store {
+        let address = self.postgres.as_ref().map(|database| PostgresAddress::parse(&database.url()).unwrap());
+        Store::open_at(self.folder.path(), &address.map_or(Database::Sqlite, Database::Postgres)).unwrap()
+    }
+}

@@ -9,6 +9,7 @@ mod agent;
 mod chance;
 mod desk;
 
+use super::Home;
 use agent::{Agent, CAPACITY};
 use chance::Chance;
 use controller::{Context, WINDOW, tick};
@@ -18,8 +19,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
-use store::{JobFilter, JobRow, NewJob, QueuedJob, Store};
-use tempfile::TempDir;
+use store::{HERE, JobFilter, JobRow, NewJob, QueuedJob, Store};
 
 const SEEDS: u64 = 200;
 const STEPS: u64 = 120;
@@ -36,7 +36,7 @@ fn now() -> Timestamp {
 }
 
 struct Sim {
-    home: TempDir,
+    home: Home,
     cx: Context,
     agent: Agent,
     chance: Chance,
@@ -106,10 +106,8 @@ impl Drop for NameOnPanic {
 
 impl Sim {
     fn new(seed: u64) -> Sim {
-        // Durability is the store's own matter; a disk in memory makes room for more seeds.
-        let memory = std::path::Path::new("/dev/shm");
-        let home = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
-        let cx = Context { store: Store::open(home.path()).unwrap(), drivers: Arc::default(), clock: now };
+        let home = Home::new();
+        let cx = Context { store: home.open(), drivers: Arc::default(), keep_deleted: None, clock: now };
         let (agent, chance) = (Agent::new(), Chance::seeded(seed));
         Sim { home, cx, agent, chance, seen_at: 0, submitted: 0, history: Vec::new(), ended: BTreeMap::new() }
     }
@@ -150,6 +148,7 @@ impl Sim {
                 kind: "Command",
                 experiment: "sim".into(),
                 target: if self.chance.one_in(15) { "elsewhere" } else { "local" }.into(),
+                cluster: HERE.into(),
                 priority: 1 + i64::try_from(self.chance.below(3)).unwrap(),
                 max_retries: RETRIES,
                 registers: false,
@@ -204,7 +203,11 @@ impl Sim {
 
     /// The server dies and is started again on what it left.
     fn reopen(&mut self) {
-        self.cx.store = Store::open(self.home.path()).unwrap();
+        // A database in Postgres has one server, so the old one goes first.
+        if self.home.postgres.is_some() {
+            self.cx.store = Store::open(self.home.folder.path()).unwrap();
+        }
+        self.cx.store = self.home.open();
     }
 
     async fn check(&mut self) {
@@ -273,7 +276,7 @@ impl Sim {
 
     /// Who waits and who is with the node.
     async fn look(&self) -> (Vec<QueuedJob>, Vec<Job>) {
-        self.cx.store.read(|tx| Ok((tx.queue(10_000)?, tx.active_jobs()?))).await.unwrap()
+        self.cx.store.read(|tx| Ok((tx.queue(HERE, 10_000)?, tx.active_jobs(HERE)?))).await.unwrap()
     }
 
     async fn jobs(&self) -> Vec<JobRow> {

@@ -1,12 +1,12 @@
 //! Upkeep: uploads that nobody finished go, what someone refers to stays.
 
 use domain::Timestamp;
-use store::{AssetKey, Store, files::SNAPSHOT_LIFE};
+use store::{AssetKey, files::SNAPSHOT_LIFE};
 
 #[tokio::test]
 async fn a_snapshot_that_no_code_refers_to_is_removed_a_week_later() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
+    let home = crate::Home::new();
+    let store = home.open();
     let files = store.files().clone();
     for container in ["snap-used", "snap-lost", "azureml"] {
         std::fs::create_dir_all(files.container("w", container)).unwrap();

@@ -7,6 +7,7 @@ mod agents;
 mod artifacts;
 mod assets;
 mod blobs;
+mod clusters;
 mod computes;
 mod datastores;
 mod endpoints;
@@ -16,6 +17,9 @@ mod identity;
 mod jobs;
 mod meta;
 mod mlflow;
+#[path = "../../../../tests/postgres.rs"]
+#[expect(dead_code, reason = "other suites use what this one does not")]
+mod postgres;
 mod reach;
 mod registries;
 mod schedules;
@@ -28,7 +32,7 @@ use reqwest::{Method, header::HeaderMap};
 use serde_json::{Value, json};
 use server::{Certificates, Settings, make_token};
 use std::path::PathBuf;
-use store::Store;
+use store::{Database, PostgresAddress, Store};
 use tempfile::TempDir;
 use tokio::sync::{oneshot, watch};
 
@@ -41,6 +45,7 @@ struct Server {
     user: Client,
     agent: Client,
     _stop: watch::Sender<bool>,
+    _postgres: Option<postgres::Database>,
 }
 
 /// What came back, whatever it was.
@@ -57,7 +62,9 @@ impl Server {
 
     async fn start_with(settings: Settings) -> Server {
         let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
+        let postgres = postgres::wanted();
+        let database = postgres.as_ref().map(|database| PostgresAddress::parse(&database.url()).unwrap());
+        let store = Store::open_at(home.path(), &database.map_or(Database::Sqlite, Database::Postgres)).unwrap();
         let keys = home.path().join("keys");
         let tokens = ["user", "agent"].map(|role| make_token(&keys, role, store.keyring()).unwrap());
         let (stop, stopped) = watch::channel(false);
@@ -72,7 +79,7 @@ impl Server {
         let [user, agent] = tokens.map(|token| {
             Client::new(Connection { url: url.clone(), token, authority: Some(authority.clone()) }).unwrap()
         });
-        Server { home, store, user, agent, _stop: stop }
+        Server { home, store, user, agent, _stop: stop, _postgres: postgres }
     }
 
     /// The same server, called with another token.
@@ -178,6 +185,7 @@ fn settings() -> Settings {
         resource_group: "g".into(),
         workspace: "default".into(),
         public_url: None,
+        authority: String::new(),
         bundle: None,
         instance_types: Vec::new(),
         isolation_required: false,
@@ -185,6 +193,8 @@ fn settings() -> Settings {
         storage_quota: 0,
         idle: std::time::Duration::from_secs(60),
         rate_limit: 0,
+        private_webhooks: false,
+        keep_deleted: None,
         clock: server::clock::now,
     }
 }

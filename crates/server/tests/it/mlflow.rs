@@ -5,6 +5,7 @@ mod jobs;
 mod models;
 mod runs;
 mod stream;
+mod webhooks;
 
 use crate::{Answer, Server, WS, ask};
 use api::Client;

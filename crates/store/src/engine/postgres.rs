@@ -26,6 +26,8 @@ const FREE_WITHIN: Duration = Duration::from_secs(5);
 /// The pause after an attempt to connect that failed; it doubles up to the other.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
+/// No database in Postgres is older. What steps up to it say of rows is said to SQLite alone.
+const FIRST_SCHEMA: i64 = 4;
 /// How many statements a session keeps ready.
 const STATEMENTS: usize = 256;
 
@@ -84,7 +86,9 @@ impl Connection for Postgres {
 
     fn rollback(&mut self) -> Result<(), Error> {
         self.run("rollback")?;
-        self.with(async |session| session.flush().await)
+        let done = self.with(async |session| session.flush().await);
+        // A session whose state is not known is not used again.
+        done.inspect_err(|_| self.session = None)
     }
 
     fn exec(&mut self, sql: &str, values: &[Value]) -> Result<usize, Error> {
@@ -213,7 +217,8 @@ impl Postgres {
         let found = migrate::not_newer(found, &self.address.to_string())?;
         let mut words = if known { String::new() } else { ABOUT.to_owned() };
         for (version, step) in migrate::steps_after(found)? {
-            words += &dialect::schema(step);
+            let step = dialect::schema(step);
+            words += &if version <= FIRST_SCHEMA { dialect::without_rows(&step) } else { step };
             words += &format!("; update peregrine_database set schema_version = {version};");
         }
         self.with(async |session| session.say(&format!("begin; {words} commit")).await)

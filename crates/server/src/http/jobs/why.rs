@@ -13,8 +13,8 @@ use store::JobRow;
 /// Where a job is and why, in words, with its whole story.
 pub(crate) async fn why(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
     let (_, row) = find(&app, &at).await?;
-    let job = row.job.clone();
-    let (events, ahead) = app.store.read(move |tx| Ok((tx.events(job.seq)?, tx.ahead_of(&job)?))).await?;
+    let wanted = row.clone();
+    let (events, ahead) = app.store.read(move |tx| Ok((tx.events(wanted.job.seq)?, tx.ahead_of(&wanted)?))).await?;
     let ahead = if matches!(row.job.state, JobState::Queued { .. } | JobState::Placed { .. }) { ahead } else { 0 };
     let (summary, hints) = explain(&row, ahead, app.now());
     let failure = match &row.job.state {

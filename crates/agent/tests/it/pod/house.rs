@@ -1,0 +1,210 @@
+//! A pod without a cluster: a folder for its home, a keeper as its first process, variables as the operator sets them.
+
+use super::{StandIn, attempt};
+use agent::{
+    Settings,
+    keeper::{Keeper, Of},
+    pod::{Left, Pod},
+};
+use domain::Timestamp;
+use std::{
+    env, fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::Mutex,
+    time::Duration,
+};
+
+/// How long a test waits for what should take moments.
+const TICKS: u32 = 1200;
+const TICK: Duration = Duration::from_millis(50);
+
+pub(crate) struct House {
+    folder: tempfile::TempDir,
+    keeper: Mutex<Child>,
+}
+
+impl House {
+    pub(crate) fn new(server: &StandIn, part: u32) -> House {
+        House::with(server, part, &[])
+    }
+
+    pub(crate) fn with(server: &StandIn, part: u32, variables: &[(&str, &str)]) -> House {
+        House::started(server, part, variables, &[])
+    }
+
+    /// In control groups, as a container is.
+    pub(crate) fn within(server: &StandIn, groups: &[PathBuf]) -> House {
+        let join: String = groups.iter().map(|file| format!("echo 0 > {}; ", file.display())).collect();
+        House::started(server, 0, &[], &["sh", "-c", &format!("{join} exec \"$@\""), "sh"])
+    }
+
+    /// As nobody, with nothing to write to but the home.
+    pub(crate) fn read_only(server: &StandIn) -> Option<House> {
+        const SEAL: &str = "mount --make-rprivate / && mount --bind $T $T && mount -o remount,bind,ro / && \
+             exec setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \"$@\"";
+        let possible = Command::new("unshare").args(["-m", "setpriv", "--reuid", "65534", "true"]).output();
+        if !possible.is_ok_and(|done| done.status.success()) {
+            skipped("an image that cannot be written to (no right to unshare)");
+            return None;
+        }
+        let variables = [("HOME", "/root"), ("TMPDIR", "/tmp")];
+        Some(House::started(server, 0, &variables, &["unshare", "-m", "sh", "-c", SEAL, "sh"]))
+    }
+
+    fn started(server: &StandIn, part: u32, variables: &[(&str, &str)], wrapper: &[&str]) -> House {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let (home, program) = (folder.path().join("home"), folder.path().join("program"));
+        fs::create_dir(&home).unwrap();
+        fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
+        fs::create_dir(folder.path().join("files")).unwrap();
+        fs::write(folder.path().join("token"), "secret\n").unwrap();
+        // The test binary may lie where nobody else can look.
+        let own = folder.path().join("it");
+        fs::hard_link(env::current_exe().unwrap(), &own)
+            .or_else(|_| fs::copy(env::current_exe().unwrap(), &own).map(drop))
+            .unwrap();
+        let script = format!("#!/bin/sh\nTEST_ROLE=$2 exec {} --exact pod::role --nocapture -q\n", own.display());
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let line: Vec<&str> = wrapper.iter().copied().chain([program.to_str().unwrap(), "agent", "pod"]).collect();
+        let keeper = Command::new(line[0])
+            .args(&line[1..])
+            .env("T", folder.path())
+            .env("F", folder.path().join("files"))
+            .env("TEST_SERVER", server.url())
+            .env("TEST_PART", part.to_string())
+            .env("PEREGRINE_TOKEN_FILE", folder.path().join("token"))
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        House { folder, keeper: Mutex::new(keeper) }
+    }
+
+    /// Where commands of tests leave their marks (`$F`).
+    pub(crate) fn files(&self) -> PathBuf {
+        self.folder.path().join("files")
+    }
+
+    pub(crate) fn journal(&self) -> String {
+        fs::read_to_string(self.folder.path().join("home/agent/journal")).unwrap_or_default()
+    }
+
+    pub(crate) fn exit_code(&self) -> i32 {
+        let mut keeper = self.keeper.lock().unwrap();
+        let mut ended = None;
+        wait_for("the pod to end", || {
+            ended = keeper.try_wait().unwrap();
+            ended.is_some()
+        });
+        ended.unwrap().code().unwrap()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        kill(i32::try_from(self.keeper.lock().unwrap().id()).unwrap(), name);
+    }
+
+    pub(crate) fn agent(&self) -> Option<i32> {
+        self.processes("TEST_ROLE=part").first().copied()
+    }
+
+    /// What runs for this pod with this variable.
+    fn processes(&self, variable: &str) -> Vec<i32> {
+        let own = format!("T={}", self.folder.path().display());
+        let of_pod = |pid: &i32| {
+            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let has = |pair: &str| environ.split(|b| *b == 0).any(|one| one == pair.as_bytes());
+            has(&own) && has(variable)
+        };
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(of_pod).collect()
+    }
+
+    pub(crate) fn kill_agent(&self) -> i32 {
+        let agent = self.agent().expect("the agent is there");
+        kill(agent, "KILL");
+        agent
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        let keeper = self.keeper.get_mut().unwrap();
+        let _ended = keeper.kill().and_then(|()| keeper.wait());
+        let own = format!("T={}", self.folder.path().display());
+        self.processes(&own).into_iter().for_each(|pid| kill(pid, "KILL"));
+    }
+}
+
+/// Runs the keeper or the agent if this process was started as one.
+#[expect(clippy::disallowed_methods, reason = "the exit code is what the keeper reads")]
+pub(crate) fn play_role() {
+    let (Ok(role), Ok(folder)) = (env::var("TEST_ROLE"), env::var("T")) else { return };
+    let folder = PathBuf::from(folder);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let home = folder.join("home");
+    let code = match role.as_str() {
+        "pod" => {
+            let keeper = Keeper { program: folder.join("program"), home, of: Of::Pod };
+            runtime.block_on(agent::keeper::run(keeper)).unwrap().unwrap()
+        }
+        _ => match runtime.block_on(agent::pod::run(settings(&home), pod(&folder))).unwrap() {
+            Left::Completed => 0,
+            Left::Otherwise => 1,
+            Left::Orphaned => 5,
+        },
+    };
+    std::process::exit(code);
+}
+
+fn settings(home: &Path) -> Settings {
+    Settings {
+        home: home.to_owned(),
+        node: "n".into(),
+        version: "v".into(),
+        grace: Duration::from_secs(5),
+        cpus_milli: None,
+        memory_bytes: None,
+        gpus: None,
+        cache_bytes: 1 << 30,
+        clock: || Timestamp(0),
+    }
+}
+
+fn pod(folder: &Path) -> Pod {
+    let part = env::var("TEST_PART").unwrap().parse().unwrap();
+    let away = env::var("TEST_AWAY_SECONDS").map_or(3600, |seconds| seconds.parse().unwrap());
+    Pod {
+        attempt: attempt(),
+        part,
+        address: format!("10.0.0.{part}"),
+        server: env::var("TEST_SERVER").unwrap(),
+        token_file: folder.join("token"),
+        authority: None,
+        bundle: None,
+        away: Duration::from_secs(away),
+    }
+}
+
+pub(crate) fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..TICKS {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(TICK);
+    }
+    panic!("waited in vain for {what}");
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test says so aloud")]
+pub(crate) fn skipped(what: &str) {
+    eprintln!("skipped: {what}");
+}
+
+fn kill(pid: i32, signal: &str) {
+    let _gone = Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).stderr(Stdio::null()).status();
+}

@@ -1,0 +1,184 @@
+//! What the server wants to know before it calls a target good: namespace, permissions, and whether a small pod of ours runs.
+//!
+//! Invariants: every finding says what was seen and, where it failed, what to do; nothing is left behind.
+
+use super::{
+    fate::Verdict,
+    pods::{self, Options},
+    seen::{PodSeen, condition},
+};
+use crate::names;
+use domain::cluster::{Check, CheckResult, ClusterTarget, Finding};
+use k8s_openapi::api::{
+    authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
+    core::v1::{Namespace, Pod},
+};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// A pod of ours is small and its image is there already; what takes longer is wrong.
+const CANARY_AT_MOST: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// An image that cannot be pulled for this long is reported.
+const PULL_AT_MOST: Duration = Duration::from_secs(15);
+/// Value of the component label.
+const CANARY: &str = "canary";
+
+/// Makes every check of a target.
+pub(crate) async fn run(client: &Client, check: &Check, options: &Options, volcano: bool) -> CheckResult {
+    let namespace = &check.target.namespace;
+    let mut findings = vec![namespace_exists(client, namespace).await];
+    if findings[0].passed {
+        findings.push(permitted(client, namespace, volcano).await);
+        findings.extend(canary(client, &check.target, options).await);
+    }
+    CheckResult { id: check.id.clone(), done: true, findings }
+}
+
+async fn namespace_exists(client: &Client, name: &str) -> Finding {
+    match Api::<Namespace>::all(client.clone()).get_opt(name).await {
+        Ok(Some(found)) if found.metadata.deletion_timestamp.is_some() => {
+            failed("namespace", format!("namespace `{name}` is being deleted; wait until it is gone and make it anew"))
+        }
+        Ok(Some(_)) => passed("namespace", format!("namespace `{name}` exists")),
+        Ok(None) => {
+            failed("namespace", format!("there is no namespace `{name}`; run `kubectl create namespace {name}`"))
+        }
+        Err(error) => failed("namespace", format!("cannot look for namespace `{name}`: {error}")),
+    }
+}
+
+/// Asks the cluster itself what the operator may do there.
+async fn permitted(client: &Client, namespace: &str, volcano: bool) -> Finding {
+    let mut wanted = vec![
+        ("", "pods", "create"),
+        ("", "pods", "patch"),
+        ("", "pods", "deletecollection"),
+        ("", "secrets", "create"),
+    ];
+    if volcano {
+        wanted.extend([("batch.volcano.sh", "jobs", "create"), ("batch.volcano.sh", "jobs", "deletecollection")]);
+    }
+    let mut denied = Vec::new();
+    for (group, resource, verb) in wanted {
+        match may(client, namespace, (group, resource, verb)).await {
+            Ok(true) => {}
+            Ok(false) => denied.push(format!("{verb} {resource}")),
+            Err(error) => return failed("permission", format!("cannot ask what the extension may do: {error}")),
+        }
+    }
+    if denied.is_empty() {
+        return passed("permission", format!("the extension may do what it needs in `{namespace}`"));
+    }
+    let missing = denied.join(", ");
+    failed("permission", format!("the extension may not {missing} in `{namespace}`; run `peregrine extension upgrade`"))
+}
+
+async fn may(client: &Client, namespace: &str, what: (&str, &str, &str)) -> Result<bool, kube::Error> {
+    let attributes = ResourceAttributes {
+        namespace: Some(namespace.to_owned()),
+        group: Some(what.0.to_owned()),
+        resource: Some(what.1.to_owned()),
+        verb: Some(what.2.to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
+    let review = SelfSubjectAccessReview { spec, ..Default::default() };
+    let answer = Api::<SelfSubjectAccessReview>::all(client.clone()).create(&PostParams::default(), &review).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+/// Runs a small pod where jobs of the target would run.
+async fn canary(client: &Client, target: &ClusterTarget, options: &Options) -> Vec<Finding> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &target.namespace);
+    let ours = ListParams::default().labels(&format!("{}={CANARY}", names::COMPONENT));
+    let sweep = async || drop(pods.delete_collection(&DeleteParams::default().grace_period(0), &ours).await);
+    // One of an operator that was cut off may be left.
+    sweep().await;
+    let made = pods.create(&PostParams::default(), &canary_pod(target, options)).await;
+    let findings = match made.map(|pod| pod.metadata.name.unwrap_or_default()) {
+        Ok(name) => watch_canary(client, &target.namespace, &name, options).await,
+        Err(error) => vec![failed("canary", format!("a small pod could not be made: {error}"))],
+    };
+    sweep().await;
+    findings
+}
+
+async fn watch_canary(client: &Client, namespace: &str, name: &str, options: &Options) -> Vec<Finding> {
+    let api: Api<PodSeen> = Api::namespaced(client.clone(), namespace);
+    let image = &options.image;
+    let started = Instant::now();
+    let mut waits = String::new();
+    while started.elapsed() < CANARY_AT_MOST {
+        if let Ok(pod) = api.get(name).await {
+            let node = pod.spec.node_name.clone().unwrap_or_default();
+            if matches!(pod.status.phase.as_str(), "Running" | "Succeeded") {
+                return vec![
+                    passed("canary", format!("a small pod ran on node `{node}`")),
+                    passed("image", format!("node `{node}` has image `{image}`")),
+                ];
+            }
+            match super::fate::verdict(&pod.status, 0) {
+                Verdict::Stalled { fate, .. } if started.elapsed() < PULL_AT_MOST => waits = fate.why,
+                Verdict::Stalled { fate, .. } | Verdict::Over(fate) if fate.code == "ImagePullFailed" => {
+                    return vec![failed(
+                        "image",
+                        format!(
+                            "node `{node}` cannot get image `{image}`: {}; import it or name a registry the node reaches",
+                            fate.why
+                        ),
+                    )];
+                }
+                Verdict::Stalled { fate, .. } | Verdict::Over(fate) => {
+                    return vec![failed("canary", format!("a small pod did not run on node `{node}`: {}", fate.why))];
+                }
+                Verdict::Fine => {
+                    let scheduled = condition(&pod.status.conditions, "PodScheduled");
+                    waits = scheduled.map(|c| c.message.clone()).unwrap_or_default();
+                }
+            }
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    let seconds = CANARY_AT_MOST.as_secs();
+    vec![failed("canary", format!("a small pod did not run within {seconds} s: {}", super::explain::brief(&waits)))]
+}
+
+fn canary_pod(target: &ClusterTarget, options: &Options) -> Pod {
+    let pod = json!({
+        "metadata": {
+            "generateName": "peregrine-canary-",
+            "labels": {names::PART_OF: names::PRODUCT, names::COMPONENT: CANARY},
+        },
+        "spec": {
+            "restartPolicy": "Never",
+            "activeDeadlineSeconds": 2 * CANARY_AT_MOST.as_secs(),
+            "automountServiceAccountToken": false,
+            "enableServiceLinks": false,
+            "nodeSelector": options.node_selector,
+            "tolerations": pods::tolerations(target),
+            "imagePullSecrets": pods::pull_secrets(target),
+            "securityContext": names::pod_security(),
+            "containers": [{
+                "name": CANARY, "image": options.image, "imagePullPolicy": "IfNotPresent",
+                "command": ["/peregrine", "version"],
+                "securityContext": names::container_security(),
+                "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "100m", "memory": "64Mi"}},
+            }],
+        },
+    });
+    serde_json::from_value(pod).expect("a pod of ours is a pod")
+}
+
+fn passed(check: &str, detail: String) -> Finding {
+    Finding { check: check.to_owned(), passed: true, detail }
+}
+
+fn failed(check: &str, detail: String) -> Finding {
+    Finding { check: check.to_owned(), passed: false, detail }
+}

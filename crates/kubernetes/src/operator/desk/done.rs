@@ -1,0 +1,210 @@
+//! What became of the acts that run beside the desk.
+
+use super::memo::Rest;
+use super::{Desk, REMOVE_GRACE_SECONDS};
+use crate::operator::{refusal::Refusal, world::Gang};
+use domain::{
+    AttemptId,
+    cluster::{CheckResult, ClusterWhat},
+};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::runtime::events::{Event, EventType};
+use tokio::time::Instant;
+
+/// The end of an act.
+pub(super) enum Done {
+    Made {
+        attempt: AttemptId,
+        result: Result<(), Refusal>,
+    },
+    Sure {
+        attempt: AttemptId,
+        exists: Option<bool>,
+    },
+    Rehearsed {
+        attempt: AttemptId,
+        refusal: Option<Refusal>,
+    },
+    Freed {
+        attempt: AttemptId,
+        result: Result<(), kube::Error>,
+    },
+    TakenBack {
+        attempt: AttemptId,
+        result: Result<bool, kube::Error>,
+    },
+    Removed {
+        attempts: Vec<AttemptId>,
+        result: Result<(), kube::Error>,
+    },
+    Checked(CheckResult),
+    /// Nothing depends on it.
+    Other,
+}
+
+impl Desk {
+    pub(super) fn done(&mut self, done: Done) {
+        match done {
+            Done::Made { attempt, result } => self.made(&attempt, result),
+            Done::Sure { attempt, exists } => {
+                let memo = self.memos.entry(attempt).or_default();
+                memo.busy = false;
+                memo.sure = exists.or(memo.sure);
+            }
+            Done::Rehearsed { attempt, refusal } => self.rehearsed(&attempt, refusal),
+            Done::Freed { attempt, result } => match result {
+                Ok(()) => {
+                    self.cx.metrics.freed.inc();
+                    self.note_on(&attempt, "Released", "all pods of the gang fit; the scheduler may place them");
+                }
+                Err(error) => {
+                    tracing::warn!(attempt.id = %attempt, error = %error, "cannot take the gate from a gang; trying again");
+                    self.freeing.remove(&attempt);
+                }
+            },
+            Done::TakenBack { attempt, result } => self.taken_back(&attempt, result),
+            Done::Removed { attempts, result } => match result {
+                Ok(()) => drop(self.cx.metrics.removed.inc_by(attempts.len() as u64)),
+                Err(error) => {
+                    tracing::warn!(attempts = attempts.len(), error = %error, "cannot remove attempts; trying again");
+                }
+            },
+            Done::Checked(result) => {
+                self.checking.remove(&result.id);
+                self.cx.outbox.check(result);
+            }
+            Done::Other => {}
+        }
+    }
+
+    fn made(&mut self, attempt: &AttemptId, result: Result<(), Refusal>) {
+        let Some(pending) = self.launches.get_mut(attempt) else { return };
+        let namespace = pending.launch.target.namespace.clone();
+        let several = pending.launch.parts > 1;
+        pending.making = false;
+        match result {
+            Ok(()) => {
+                self.launches.remove(attempt);
+                self.cx.metrics.made.inc();
+                let memo = self.memos.entry(attempt.clone()).or_default();
+                (memo.sure, memo.lacking) = (Some(true), None);
+                if memo.removing.is_some() {
+                    // Not wanted any more since.
+                    self.remove(namespace, vec![attempt.clone()], REMOVE_GRACE_SECONDS);
+                }
+            }
+            Err(refusal) => {
+                self.cx.metrics.refused.inc();
+                let wanted = self.memo(attempt).removing.is_none();
+                // Pods that were made count against quotas; a part of a gang is of no use to anyone.
+                if several || !wanted || matches!(refusal, Refusal::Never { .. }) {
+                    self.memos.entry(attempt.clone()).or_default().taken_back = true;
+                    self.remove(namespace, vec![attempt.clone()], 0);
+                }
+                self.refused(attempt, refusal, wanted);
+            }
+        }
+    }
+
+    fn refused(&mut self, attempt: &AttemptId, refusal: Refusal, wanted: bool) {
+        if !wanted {
+            self.launches.remove(attempt);
+            return;
+        }
+        match refusal {
+            Refusal::Never { code, why } => {
+                self.launches.remove(attempt);
+                self.depart(attempt, 0, code, why, false);
+            }
+            Refusal::Later(text) => {
+                self.later(attempt);
+                self.say(attempt, text);
+            }
+            Refusal::Busy => self.later(attempt),
+        }
+    }
+
+    fn later(&mut self, attempt: &AttemptId) {
+        if let Some(pending) = self.launches.get_mut(attempt) {
+            pending.after = Instant::now() + pending.pace.after_failure();
+        }
+    }
+
+    /// What the cluster said to a pod that Volcano would make.
+    fn rehearsed(&mut self, attempt: &AttemptId, refusal: Option<Refusal>) {
+        let memo = self.memos.entry(attempt.clone()).or_default();
+        memo.busy = false;
+        match refusal {
+            Some(Refusal::Never { code, why }) => {
+                memo.told_gone.insert(0);
+                self.depart(attempt, 0, code, why, false);
+            }
+            Some(Refusal::Later(text)) => memo.refused = text,
+            _ => memo.refused.clear(),
+        }
+    }
+
+    fn taken_back(&mut self, attempt: &AttemptId, result: Result<bool, kube::Error>) {
+        let memo = self.memos.entry(attempt.clone()).or_default();
+        memo.busy = false;
+        match result {
+            Ok(true) => {
+                self.cx.metrics.taken_back.inc();
+                let rest = Rest::after(self.rests.get(attempt));
+                self.rests.insert(attempt.clone(), rest);
+                let text =
+                    "only a part of the gang found nodes in time; it was taken back and waits until all of it fits";
+                self.tell(attempt, ClusterWhat::Notice { text: text.to_owned() });
+            }
+            Ok(false) => memo.taken_back = false,
+            Err(error) => {
+                memo.taken_back = false;
+                tracing::warn!(attempt.id = %attempt, error = %error, "cannot take back a gang; trying again");
+            }
+        }
+    }
+
+    /// Says why an attempt waits, if that is new.
+    pub(super) fn say(&mut self, attempt: &AttemptId, text: String) {
+        let memo = self.memos.entry(attempt.clone()).or_default();
+        if memo.said != text {
+            memo.said.clone_from(&text);
+            self.tell(attempt, ClusterWhat::Waiting { text });
+        }
+    }
+
+    /// Leaves a note on the object that owns the gang, for `kubectl describe`.
+    pub(super) fn note_on(&mut self, attempt: &AttemptId, reason: &str, note: &str) {
+        let Some(about) = self.world.gangs.get(attempt).and_then(anchor) else { return };
+        let kind = if reason == "Gone" { EventType::Warning } else { EventType::Normal };
+        let event = Event {
+            type_: kind,
+            reason: reason.to_owned(),
+            note: Some(note.to_owned()),
+            action: reason.to_owned(),
+            secondary: None,
+        };
+        let recorder = self.cx.recorder.clone();
+        self.start(async move {
+            // A note that is lost is only a note.
+            let _ = recorder.publish(&event, &about).await;
+            Done::Other
+        });
+    }
+}
+
+/// The object that owns all others of a gang.
+fn anchor(gang: &Gang) -> Option<ObjectReference> {
+    let (api_version, kind, name, uid) = match &gang.job {
+        Some(job) => ("batch.volcano.sh/v1alpha1", "Job", &job.name, &job.uid),
+        None => gang.pods.values().next().map(|part| ("v1", "Pod", &part.pod, &part.uid))?,
+    };
+    Some(ObjectReference {
+        api_version: Some(api_version.to_owned()),
+        kind: Some(kind.to_owned()),
+        name: Some(name.clone()),
+        namespace: Some(gang.namespace.clone()),
+        uid: Some(uid.clone()),
+        ..ObjectReference::default()
+    })
+}

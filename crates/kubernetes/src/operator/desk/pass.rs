@@ -1,0 +1,396 @@
+//! One pass: compares what is with what should be, and starts what is missing.
+
+use super::{Desk, Done, FactsSent};
+use crate::operator::{
+    act::{self, Recipe},
+    facts,
+    fate::{Fate, Verdict},
+    fit::promise,
+    link::Holding,
+    release::{self, Gated},
+    world::Gang,
+};
+use crate::reservation;
+use domain::AttemptId;
+use k8s_openapi::{
+    api::core::v1::{Node, NodeStatus, Pod},
+    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
+};
+use kube::{Api, api::PostParams};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tokio::time::Instant;
+
+/// Launches that are carried out at once.
+const MAKING: usize = 48;
+/// A gang that holds nodes in part for this long is taken back; the rules allow it 30 s.
+const PARTIAL_AT_MOST: Duration = Duration::from_secs(20);
+/// What an agent needs to end its command, to save and to report.
+const STOP_AT_MOST: Duration = Duration::from_secs(90);
+const STOP_GRACE_SECONDS: u32 = 30;
+/// What lacks its Secret and is not launched again is left over.
+const LACKING_AT_MOST: Duration = Duration::from_secs(120);
+const REMOVE_AGAIN: Duration = Duration::from_secs(20);
+const REHEARSE_AGAIN: Duration = Duration::from_secs(30);
+const FACTS_EVERY: Duration = Duration::from_secs(5);
+const RESERVE_EVERY: Duration = Duration::from_secs(5);
+const RESERVE_AGAIN: Duration = Duration::from_secs(120);
+/// Pods that are made for nodes at once.
+const RESERVING: usize = 20;
+
+impl Desk {
+    pub(super) fn pass(&mut self) {
+        let complete = self.lists.are_complete();
+        self.cx.metrics.came_round(complete);
+        if !complete {
+            return;
+        }
+        let settled = self.settle();
+        self.launch();
+        self.tend();
+        self.release();
+        self.explain();
+        self.report();
+        self.reserve();
+        // Until it is known what was made completely, the server would send all of it again.
+        if settled || self.holding.borrow().is_some() {
+            let holding = self.held();
+            self.holding.send_if_modified(|now| now.replace(holding.clone()) != Some(holding));
+        }
+    }
+
+    /// Finds out whether gangs of an earlier operator were made to the end. Says whether that is known of all.
+    fn settle(&mut self) -> bool {
+        let unsure = |(attempt, gang): &(&AttemptId, &Gang)| {
+            let memo = self.memo(attempt);
+            memo.sure.is_none()
+                && !gang.has_run()
+                && !gang.is_leaving()
+                && memo.removing.is_none()
+                && !self.launches.contains_key(*attempt)
+        };
+        let all: Vec<_> = self
+            .world
+            .gangs
+            .iter()
+            .filter(unsure)
+            .map(|(a, g)| (a.clone(), g.namespace.clone(), g.secret.clone()))
+            .collect();
+        let settled = all.is_empty();
+        for (attempt, namespace, secret) in all {
+            let memo = self.memos.entry(attempt.clone()).or_default();
+            if self.acts.len() >= MAKING || std::mem::replace(&mut memo.busy, true) {
+                continue;
+            }
+            let client = self.cx.client.clone();
+            self.start(async move {
+                let exists = act::has_secret(&client, &namespace, &secret).await;
+                Done::Sure { attempt, exists }
+            });
+        }
+        settled
+    }
+
+    /// Carries out launches, as many at once as the cluster takes well.
+    fn launch(&mut self) {
+        let now = Instant::now();
+        let mut making = self.launches.values().filter(|pending| pending.making).count();
+        let due = self.launches.iter().filter(|(_, pending)| !pending.making && pending.after <= now);
+        let due: Vec<_> = due.map(|(attempt, _)| attempt.clone()).take(MAKING.saturating_sub(making)).collect();
+        for attempt in due {
+            if making >= MAKING || self.world.gangs.get(&attempt).is_some_and(Gang::is_leaving) {
+                continue;
+            }
+            if let Some(recipe) = self.recipe(&attempt) {
+                making += 1;
+                let client = self.cx.client.clone();
+                self.memos.entry(attempt.clone()).or_default().taken_back = false;
+                self.start(async move {
+                    let result = act::make(&client, &recipe).await;
+                    Done::Made { attempt, result }
+                });
+            }
+        }
+    }
+
+    fn recipe(&mut self, attempt: &AttemptId) -> Option<Recipe> {
+        let pending = self.launches.get_mut(attempt)?;
+        let launch = pending.launch.clone();
+        let Some(shape) = self.world.instance_type(&launch.instance_type) else {
+            pending.after = Instant::now() + pending.pace.after_failure();
+            let there: Vec<_> = self.world.instance_types().into_keys().collect();
+            let text =
+                format!("the cluster has no instance type `{}`; it has {}", launch.instance_type, there.join(", "));
+            self.say(attempt, text);
+            return None;
+        };
+        pending.making = true;
+        let claims = self.world.claims(&launch.target.namespace);
+        let kind = self.cx.kind(&launch);
+        Some(Recipe { launch, shape, claims, options: Arc::clone(&self.cx.options), kind })
+    }
+
+    /// Sees to gangs that got stuck somewhere.
+    fn tend(&mut self) {
+        let attempts: Vec<_> = self.world.gangs.keys().cloned().collect();
+        for attempt in attempts {
+            self.tend_one(&attempt);
+        }
+    }
+
+    fn tend_one(&mut self, attempt: &AttemptId) {
+        let Some(gang) = self.world.gangs.get(attempt) else { return };
+        let memo = self.memo(attempt);
+        if let Some(since) = memo.removing {
+            // Volcano may have made a pod since, or the request was lost.
+            if since.elapsed() > REMOVE_AGAIN && !memo.busy {
+                let namespace = gang.namespace.clone();
+                self.memos.entry(attempt.clone()).or_default().removing = Some(Instant::now());
+                self.remove(namespace, vec![attempt.clone()], super::REMOVE_GRACE_SECONDS);
+            }
+            return;
+        }
+        if gang.is_leaving() || memo.busy || self.launches.contains_key(attempt) {
+            return;
+        }
+        if let Some(since) = memo.stop_since {
+            let nothing_runs = !gang.has_run();
+            if nothing_runs || since.elapsed() > STOP_AT_MOST {
+                self.end_stopped(attempt, nothing_runs);
+            }
+            return;
+        }
+        if memo.sure == Some(false) && !gang.has_run() {
+            return self.sweep_lacking(attempt);
+        }
+        if let Some((part, fate)) = self.given_up(attempt) {
+            return self.gone(attempt, part, &fate);
+        }
+        if memo.told_gone.is_empty() && self.is_partial_for_long(gang) {
+            return self.take_back(attempt);
+        }
+        if gang.job.as_ref().is_some_and(|job| job.over) && gang.pods.is_empty() {
+            let why = "Volcano ended the job before all of its pods were made".to_owned();
+            return self.gone(attempt, 0, &Fate { code: "EndedByVolcano", why, retryable: true });
+        }
+        self.rehearse(attempt);
+    }
+
+    fn end_stopped(&mut self, attempt: &AttemptId, nothing_ran: bool) {
+        let Some(namespace) = self.world.gangs.get(attempt).map(|gang| gang.namespace.clone()) else { return };
+        let grace = if nothing_ran { 0 } else { STOP_GRACE_SECONDS };
+        if nothing_ran {
+            let why = "it was stopped before anything of it ran".to_owned();
+            self.gone(attempt, 0, &Fate { code: "Stopped", why, retryable: false });
+        } else {
+            self.note_on(attempt, "Stopping", "its agent did not end it in time; the pods are deleted");
+        }
+        self.memos.entry(attempt.clone()).or_default().stop_since = Some(Instant::now());
+        self.remove(namespace, vec![attempt.clone()], grace);
+    }
+
+    /// What was made only in part is either launched again or left over.
+    fn sweep_lacking(&mut self, attempt: &AttemptId) {
+        let memo = self.memos.entry(attempt.clone()).or_default();
+        let since = *memo.lacking.get_or_insert_with(Instant::now);
+        if since.elapsed() > LACKING_AT_MOST {
+            memo.taken_back = true;
+            memo.lacking = None;
+            let namespace = self.world.gangs[attempt].namespace.clone();
+            self.remove(namespace, vec![attempt.clone()], 0);
+        }
+    }
+
+    /// A part that could not start for longer than it is given.
+    fn given_up(&self, attempt: &AttemptId) -> Option<(u32, Fate)> {
+        let (gang, memo) = (self.world.gangs.get(attempt)?, self.memo(attempt));
+        let late = memo.stalled.iter().filter(|(part, _)| !memo.told_gone.contains(part));
+        late.filter_map(|(part, since)| match &gang.pods.get(part)?.verdict {
+            Verdict::Stalled { fate, patience } if since.elapsed() > *patience => Some((*part, fate.clone())),
+            _ => None,
+        })
+        .next()
+    }
+
+    fn is_partial_for_long(&self, gang: &Gang) -> bool {
+        gang.partial_since().is_some_and(|since| self.cx.cluster_now().since(since) > PARTIAL_AT_MOST)
+    }
+
+    fn take_back(&mut self, attempt: &AttemptId) {
+        let Some(gang) = self.world.gangs.get(attempt).cloned() else { return };
+        self.note_on(
+            attempt,
+            "TakenBack",
+            "only a part of the gang found nodes in time; it waits until all of it fits",
+        );
+        let memo = self.memos.entry(attempt.clone()).or_default();
+        (memo.busy, memo.taken_back) = (true, true);
+        let (client, attempt) = (self.cx.client.clone(), attempt.clone());
+        self.start(async move {
+            let result = act::take_back(&client, &attempt, &gang).await;
+            Done::TakenBack { attempt, result }
+        });
+    }
+
+    /// Where Volcano may make pods and there are none, the cluster is asked why.
+    fn rehearse(&mut self, attempt: &AttemptId) {
+        let gang = &self.world.gangs[attempt];
+        let Some(job) = gang.job.as_ref().filter(|job| job.enqueued && !job.over) else { return };
+        let memo = self.memo(attempt);
+        let lately = memo.rehearsed.is_some_and(|at| at.elapsed() < REHEARSE_AGAIN);
+        let fresh = self.cx.cluster_now().since(gang.since) < Duration::from_secs(3);
+        if gang.pods.len() >= gang.parts as usize || lately || fresh || !memo.told_gone.is_empty() {
+            return;
+        }
+        let (client, namespace, name) = (self.cx.client.clone(), gang.namespace.clone(), job.name.clone());
+        let memo = self.memos.entry(attempt.clone()).or_default();
+        (memo.busy, memo.rehearsed) = (true, Some(Instant::now()));
+        let attempt = attempt.clone();
+        self.start(async move {
+            let refusal = act::rehearse(&client, &namespace, &name).await;
+            Done::Rehearsed { attempt, refusal }
+        });
+    }
+
+    /// Gives gangs to the scheduler, whole.
+    fn release(&mut self) {
+        self.freeing.retain(|attempt| {
+            self.world.gangs.get(attempt).is_some_and(|gang| gang.pods.values().any(|part| part.gated))
+        });
+        let waiting: Vec<_> = self.world.gangs.iter().filter(|(attempt, gang)| self.may_go(attempt, gang)).collect();
+        if waiting.is_empty() {
+            return;
+        }
+        // What an operator before began is finished: some of it is with the scheduler already.
+        let (mut chosen, gated): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(_, gang)| gang.is_free());
+        let mut rooms = self.world.rooms_left();
+        for gang in self.freeing.iter().filter_map(|attempt| self.world.gangs.get(attempt)) {
+            promise(&gang.need, gang.pods.values().filter(|part| part.gated).count() as u64, &mut rooms);
+        }
+        let now = self.cx.cluster_now();
+        let candidates = gated.iter().map(|(attempt, gang)| Gated {
+            attempt: (*attempt).clone(),
+            need: Arc::clone(&gang.need),
+            parts: gang.parts.into(),
+            priority: gang.priority,
+            waited: now.since(gang.since),
+            resting: self.rests.get(*attempt).is_some_and(|rest| rest.until > Instant::now()),
+        });
+        let freed = release::release(candidates.collect(), &mut rooms, self.cx.settings.node_autoscaling);
+        chosen.extend(gated.into_iter().filter(|(attempt, _)| freed.contains(attempt)));
+        let chosen: Vec<_> = chosen
+            .into_iter()
+            .map(|(attempt, gang)| (attempt.clone(), gang.namespace.clone(), gated_pods(gang)))
+            .collect();
+        for (attempt, namespace, pods) in chosen {
+            self.freeing.insert(attempt.clone());
+            let client = self.cx.client.clone();
+            self.start(async move {
+                let result = act::free(&client, &namespace, pods).await;
+                Done::Freed { attempt, result }
+            });
+        }
+    }
+
+    fn may_go(&self, attempt: &AttemptId, gang: &Gang) -> bool {
+        let memo = self.memo(attempt);
+        let gated = gang.job.is_none() && gang.is_whole() && gang.pods.values().any(|part| part.gated);
+        let wanted = !memo.is_quiet() && memo.stop_since.is_none() && memo.told_gone.is_empty() && !gang.is_leaving();
+        gated && wanted && memo.sure == Some(true) && !memo.busy && !self.freeing.contains(attempt)
+    }
+
+    /// What the server is told with the next poll.
+    fn held(&self) -> Holding {
+        let gangs = self.world.gangs.iter().map(|(attempt, gang)| (attempt, gang, self.memo(attempt)));
+        let (mut holds, mut leaving) = (self.departed.clone(), Vec::new());
+        holds.extend(self.launches.keys().cloned());
+        for (attempt, gang, memo) in gangs {
+            if memo.is_held(gang) {
+                holds.insert(attempt.clone());
+            }
+            if gang.is_leaving() || memo.removing.is_some() || memo.stop_since.is_some() {
+                leaving.push(attempt.clone());
+            }
+        }
+        Holding { holds: holds.into_iter().collect(), leaving, facts: self.facts.digest.clone() }
+    }
+
+    /// Sends the facts when they changed, and no more often than every few seconds.
+    fn report(&mut self) {
+        self.measure();
+        let lately = self.facts.at.is_some_and(|at| at.elapsed() < FACTS_EVERY);
+        if lately || !(self.facts.dirty || self.facts.wanted) {
+            return;
+        }
+        let facts = facts::facts(&self.world, &self.cx.about);
+        let digest = facts.digest();
+        if digest != self.facts.digest || self.facts.wanted {
+            self.cx.outbox.facts(facts);
+        }
+        self.facts = FactsSent { digest, at: Some(Instant::now()), dirty: false, wanted: false };
+    }
+
+    fn measure(&self) {
+        let metrics = &self.cx.metrics;
+        let placed = self.world.gangs.values().filter(|gang| gang.is_placed()).count();
+        metrics.attempts([
+            ("placed", placed),
+            ("waiting", self.world.gangs.len() - placed),
+            ("to make", self.launches.len()),
+        ]);
+        let mut phases = [("gated", 0), ("pending", 0), ("running", 0), ("ended", 0)];
+        for part in self.world.gangs.values().flat_map(|gang| gang.pods.values()) {
+            let at = match part {
+                part if matches!(part.verdict, Verdict::Over(_)) => 3,
+                part if part.ran => 2,
+                part if part.gated => 0,
+                _ => 1,
+            };
+            phases[at].1 += 1;
+        }
+        metrics.pods(phases);
+        metrics.nodes.set(self.world.nodes.len() as i64);
+    }
+
+    /// Has a pod on each node that holds a share of its memory.
+    fn reserve(&mut self) {
+        if !self.cx.settings.memory_reservation || self.reserve_at > Instant::now() {
+            return;
+        }
+        self.reserve_at = Instant::now() + RESERVE_EVERY;
+        let image = self.cx.options.image.clone();
+        self.reserving.retain(|_, at| at.elapsed() < RESERVE_AGAIN);
+        let mut pods = Vec::new();
+        for node in self.world.nodes.values().filter(|node| !self.reserving.contains_key(&node.uid)) {
+            let memory = BTreeMap::from([("memory".to_owned(), Quantity(node.memory_bytes.to_string()))]);
+            let metadata =
+                ObjectMeta { name: Some(node.name.clone()), uid: Some(node.uid.clone()), ..ObjectMeta::default() };
+            let status = NodeStatus { capacity: Some(memory), ..NodeStatus::default() };
+            let node_view = Node { metadata, status: Some(status), ..Node::default() };
+            let Some(pod) = reservation::pod(&node_view, &self.cx.settings, &self.cx.namespace, &image) else {
+                continue;
+            };
+            let mark =
+                pod.metadata.labels.as_ref().and_then(|all| all.get(reservation::LABEL)).cloned().unwrap_or_default();
+            if !self.world.is_reserved(&mark) && pods.len() < RESERVING {
+                pods.push((node.uid.clone(), pod));
+            }
+        }
+        for (uid, pod) in pods {
+            self.reserving.insert(uid, Instant::now());
+            let api: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.cx.namespace);
+            self.start(async move {
+                match api.create(&PostParams::default(), &pod).await {
+                    Err(error) if !crate::operator::refusal::is_there(&error) => {
+                        tracing::warn!(error = %error, "cannot hold back memory of a node");
+                    }
+                    _ => {}
+                }
+                Done::Other
+            });
+        }
+    }
+}
+
+fn gated_pods(gang: &Gang) -> Vec<String> {
+    gang.pods.values().filter(|part| part.gated).map(|part| part.pod.clone()).collect()
+}

@@ -1,0 +1,59 @@
+//! Why gangs wait, told when the reason changes.
+
+use super::Desk;
+use crate::operator::{explain::explain, world::Gang};
+use domain::AttemptId;
+use std::{collections::HashMap, time::Duration};
+use tokio::time::Instant;
+
+const EVERY: Duration = Duration::from_secs(2);
+/// What is placed within a moment needs no reason.
+const FRESH: Duration = Duration::from_secs(3);
+
+impl Desk {
+    pub(super) fn explain(&mut self) {
+        if self.waits_at > Instant::now() {
+            return;
+        }
+        self.waits_at = Instant::now() + EVERY;
+        let now = self.cx.cluster_now();
+        let waits = |(attempt, gang): &(&AttemptId, &Gang)| {
+            let memo = self.memo(attempt);
+            let wanted =
+                !memo.is_quiet() && memo.told_gone.is_empty() && memo.stop_since.is_none() && !gang.is_leaving();
+            wanted && !gang.is_placed() && now.since(gang.since) > FRESH
+        };
+        let waiting: Vec<_> = self.world.gangs.iter().filter(waits).collect();
+        if waiting.is_empty() {
+            return;
+        }
+        let rooms = self.world.rooms_left();
+        // Thousands of gangs may be alike; what is said of one is said of all.
+        let mut texts: HashMap<_, String> = HashMap::new();
+        let mut said = Vec::new();
+        for (attempt, gang) in waiting {
+            let (memo, says) = (self.memo(attempt), says(gang));
+            if !memo.refused.is_empty() {
+                said.push((attempt.clone(), memo.refused.clone()));
+                continue;
+            }
+            let key = (std::sync::Arc::as_ptr(&gang.need), gang.parts, says);
+            let text = texts.entry(key).or_insert_with(|| explain(&gang.need, gang.parts, &rooms, says));
+            let grows = self.cx.settings.node_autoscaling && gang.job.is_none() && gang.is_free();
+            said.push((
+                attempt.clone(),
+                if grows { format!("waits for the cluster to grow: {text}") } else { text.clone() },
+            ));
+        }
+        for (attempt, text) in said {
+            self.say(&attempt, text);
+        }
+    }
+}
+
+/// What the scheduler itself says of a gang that it was given.
+fn says(gang: &Gang) -> Option<&str> {
+    let job = gang.job.as_ref().map(|job| job.says.as_str());
+    let pods = gang.pods.values().filter(|part| !part.held).map(|part| part.says.as_str());
+    pods.chain(job).find(|words| !words.is_empty())
+}

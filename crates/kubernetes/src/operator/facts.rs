@@ -1,0 +1,119 @@
+//! The cluster in the server's words: nodes, what is free on them, instance types and how many of each would fit.
+
+use super::{
+    amounts::{Amounts, Need, Tolerance},
+    fit::{Room, fits_now},
+    world::World,
+};
+use crate::instance_type::{GPU, InstanceTypeSpec};
+use domain::cluster::{ClusterFacts, ClusterInstanceType, ClusterNode};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Labels that tell nodes apart, besides those that selectors name.
+const TELLING: [&str; 3] = ["kubernetes.io/arch", "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"];
+
+/// What does not come from watching.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct About {
+    pub(crate) uid: String,
+    pub(crate) version: String,
+    pub(crate) kubernetes_version: String,
+    pub(crate) gangs: String,
+    pub(crate) training: bool,
+    pub(crate) grows: bool,
+    /// Labels of nodes that all work is limited to.
+    pub(crate) node_selector: BTreeMap<String, String>,
+}
+
+pub(crate) fn facts(world: &World, about: &About) -> ClusterFacts {
+    let rooms = world.rooms();
+    let types = world.instance_types();
+    let selectors = types.values().filter_map(|spec| spec.node_selector.as_ref()).chain([&about.node_selector]);
+    let telling: BTreeSet<&str> = selectors.flat_map(BTreeMap::keys).map(String::as_str).chain(TELLING).collect();
+    ClusterFacts {
+        uid: about.uid.clone(),
+        version: about.version.clone(),
+        kubernetes_version: about.kubernetes_version.clone(),
+        gangs: about.gangs.clone(),
+        training: about.training,
+        inference: false,
+        grows: about.grows,
+        nodes: rooms.iter().map(|room| node(room, &telling)).collect(),
+        instance_types: types.iter().map(|(name, spec)| instance_type(name, spec, &rooms, about)).collect(),
+    }
+}
+
+fn node(room: &Room, telling: &BTreeSet<&str>) -> ClusterNode {
+    let (allocatable, extended) = room.node.allocatable.to_domain();
+    let labels = room.node.labels.iter().filter(|(key, _)| telling.contains(key.as_str()));
+    ClusterNode {
+        name: room.node.name.clone(),
+        ready: room.node.ready && !room.node.cordoned,
+        allocatable,
+        free: room.free.to_domain().0,
+        labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
+        extended,
+    }
+}
+
+fn instance_type(name: &str, spec: &InstanceTypeSpec, rooms: &[Room], about: &About) -> ClusterInstanceType {
+    let need = need(spec, &about.node_selector);
+    ClusterInstanceType {
+        fits_now: fits_now(&need, rooms),
+        fits_ever: rooms.iter().any(|room| room.node.could_hold(&need)),
+        ..spec.to_domain(name)
+    }
+}
+
+/// What one pod of a type needs on any target of this cluster.
+pub(crate) fn need(spec: &InstanceTypeSpec, node_selector: &BTreeMap<String, String>) -> Need {
+    let requirements = spec.requirements();
+    let mut amounts = Amounts::of(&requirements.requests.unwrap_or_default());
+    // Devices are asked for by their limit.
+    let limits = Amounts::of(&requirements.limits.unwrap_or_default());
+    amounts.others.extend(limits.others.into_iter().filter(|(name, _)| name == GPU || name.contains('/')));
+    let mut selector = spec.node_selector.clone().unwrap_or_default();
+    selector.extend(node_selector.clone());
+    let tolerance = |key: &str| Tolerance { key: key.to_owned(), value: "true".to_owned(), ..Tolerance::default() };
+    let mut tolerations = vec![tolerance("ml.azure.com/amlarc"), tolerance("ml.azure.com/amlarc-workload")];
+    tolerations.extend(spec.tolerations.iter().flatten().map(|given| Tolerance {
+        key: given.key.clone().unwrap_or_default(),
+        operator: given.operator.clone().unwrap_or_default(),
+        value: given.value.clone().unwrap_or_default(),
+        effect: given.effect.clone().unwrap_or_default(),
+    }));
+    Need { amounts, selector, tolerations }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn types_say_how_many_fit_and_whether_any_ever_could() {
+        let mut world = World::default();
+        let node = json!({
+            "metadata": {"name": "n1", "uid": "n", "labels": {"gpu": "a100", "team": "x", "pool": "ml"}},
+            "status": {
+                "allocatable": {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2", "amd.com/gpu": "1", "pods": "110"},
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        });
+        world.see_node(serde_json::from_value(node).unwrap());
+        let plain = [("cpu", "1"), ("memory", "1Gi")];
+        let mut gpu = InstanceTypeSpec::of(&plain, &[("cpu", "1"), ("memory", "1Gi"), (GPU, "1")]);
+        gpu.node_selector = Some(BTreeMap::from([("gpu".into(), "a100".into())]));
+        let huge = InstanceTypeSpec::of(&[("cpu", "64"), ("memory", "1Gi")], &[("cpu", "64"), ("memory", "1Gi")]);
+        for (name, spec) in [("gpu", gpu), ("huge", huge)] {
+            world.see_type(crate::instance_type::InstanceType::new(name, spec));
+        }
+        let about = About { node_selector: BTreeMap::from([("pool".into(), "ml".into())]), ..About::default() };
+        let facts = facts(&world, &about);
+        let fits: Vec<_> = facts.instance_types.iter().map(|t| (t.name.as_str(), t.fits_now, t.fits_ever)).collect();
+        assert_eq!(fits, [("defaultinstancetype", 4, true), ("gpu", 2, true), ("huge", 0, false)]);
+        let labels: Vec<_> = facts.nodes[0].labels.keys().map(String::as_str).collect();
+        assert_eq!(labels, ["gpu", "pool"], "only what tells nodes apart");
+        assert_eq!(facts.nodes[0].extended, BTreeMap::from([("amd.com/gpu".into(), 1)]));
+    }
+}

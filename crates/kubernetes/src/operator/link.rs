@@ -1,0 +1,207 @@
+//! The way to the server: one poll that waits for work, one that tells what happened.
+//!
+//! Both dial out, through the proxy the environment names. Token and authority are read anew before each call, so that they
+//! may be replaced while the operator runs. Invariants: what is not told stays to be told; a server that is away holds up
+//! nothing on the cluster; an answer is acted on before the next question.
+
+mod outbox;
+
+pub(crate) use outbox::Outbox;
+
+use super::{metrics::Metrics, pace::Pace};
+use api::{Client, ClientError, Connection};
+use domain::{
+    AttemptId, Timestamp,
+    cluster::{ClusterAnswer, ClusterPoll},
+};
+use serde_json::Value;
+use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{sleep, timeout},
+};
+
+/// A poll that has not been answered for this long is lost.
+const POLL_AT_MOST: Duration = Duration::from_secs(90);
+const REPORT_AT_MOST: Duration = Duration::from_secs(30);
+/// What is held changes in bursts; the server is told when they are over.
+const SETTLE: Duration = Duration::from_millis(300);
+/// News are sent in batches, not one by one.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// Where the server is and what proves who we are.
+#[derive(Debug, Clone)]
+pub struct Server {
+    pub url: String,
+    pub token_file: PathBuf,
+    /// Absent, or naming a file that does not exist: the system's authorities.
+    pub authority_file: Option<PathBuf>,
+}
+
+/// What the operator holds, as the server is told with every poll.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Holding {
+    pub(crate) holds: Vec<AttemptId>,
+    pub(crate) leaving: Vec<AttemptId>,
+    pub(crate) facts: String,
+}
+
+/// An answer, and how to say that it was taken in.
+pub(crate) type Answered = (Box<ClusterAnswer>, oneshot::Sender<()>);
+
+#[derive(Debug, thiserror::Error)]
+enum LinkError {
+    #[error("cannot read `{}`", .0.display())]
+    File(PathBuf, #[source] io::Error),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("no answer within {} s", .0.as_secs())]
+    Late(Duration),
+}
+
+pub(crate) struct Link {
+    server: Server,
+    metrics: Arc<Metrics>,
+    clock: fn() -> Timestamp,
+}
+
+impl Link {
+    pub(crate) fn new(server: Server, metrics: Arc<Metrics>, clock: fn() -> Timestamp) -> Link {
+        Link { server, metrics, clock }
+    }
+
+    /// Asks for work, for ever.
+    pub(crate) async fn ask(&self, mut holding: watch::Receiver<Option<Holding>>, to: mpsc::Sender<Answered>) {
+        let mut way = Way::default();
+        let mut pace = Pace::default();
+        loop {
+            let Some(held) = holding.borrow_and_update().clone() else {
+                // Nothing may be asked before everything on the cluster was listed.
+                if holding.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            };
+            let answer = tokio::select! {
+                answer = self.poll(&mut way, held) => answer,
+                // What is held has changed: ask anew, so that the server knows.
+                () = settled(&mut holding) => continue,
+            };
+            match answer {
+                Ok(answer) => {
+                    pace.succeeded();
+                    self.metrics.connected(true);
+                    let (taken, wait) = oneshot::channel();
+                    if to.send((Box::new(answer), taken)).await.is_err() {
+                        return;
+                    }
+                    let _ = wait.await;
+                }
+                Err(error) => {
+                    self.metrics.connected(false);
+                    let wait = pace.after_failure();
+                    tracing::warn!(
+                        server = self.server.url,
+                        error = chain(&error),
+                        wait_ms = wait.as_millis(),
+                        "cannot ask the server"
+                    );
+                    sleep(wait).await;
+                }
+            }
+        }
+    }
+
+    /// Tells what is in the outbox, for ever.
+    pub(crate) async fn tell(&self, outbox: &Outbox) {
+        let mut way = Way::default();
+        let mut pace = Pace::default();
+        loop {
+            outbox.filled().await;
+            sleep(GATHER).await;
+            let report = outbox.take();
+            let sent = async {
+                let client = way.client(&self.server)?;
+                let post = client.post::<Value>("/cluster/v1/report", &report);
+                Ok(timeout(REPORT_AT_MOST, post).await.map_err(|_| LinkError::Late(REPORT_AT_MOST))??)
+            };
+            let sent: Result<Value, LinkError> = sent.await;
+            match sent {
+                Ok(_) => {
+                    pace.succeeded();
+                    self.metrics.told.inc_by(report.news.len() as u64);
+                }
+                Err(error) if is_refused(&error) => {
+                    // The server will not take this report however often it is sent.
+                    tracing::error!(error = chain(&error), "the server refused a report");
+                }
+                Err(error) => {
+                    outbox.put_back(report);
+                    let wait = pace.after_failure();
+                    tracing::warn!(
+                        server = self.server.url,
+                        error = chain(&error),
+                        wait_ms = wait.as_millis(),
+                        "cannot tell the server"
+                    );
+                    sleep(wait).await;
+                }
+            }
+        }
+    }
+
+    async fn poll(&self, way: &mut Way, held: Holding) -> Result<ClusterAnswer, LinkError> {
+        let poll = ClusterPoll { now: (self.clock)(), facts: held.facts, holds: held.holds, leaving: held.leaving };
+        let client = way.client(&self.server)?;
+        let answer = client.post("/cluster/v1/poll", &poll);
+        Ok(timeout(POLL_AT_MOST, answer).await.map_err(|_| LinkError::Late(POLL_AT_MOST))??)
+    }
+}
+
+async fn settled(holding: &mut watch::Receiver<Option<Holding>>) {
+    if holding.changed().await.is_err() {
+        // Nobody changes it any more.
+        std::future::pending::<()>().await;
+    }
+    sleep(SETTLE).await;
+}
+
+fn is_refused(error: &LinkError) -> bool {
+    matches!(error, LinkError::Client(ClientError::Refused { status: 400 | 413 | 422, .. }))
+}
+
+/// A client for as long as token and authority stay the same.
+#[derive(Default)]
+struct Way {
+    made_of: (String, Option<Vec<u8>>),
+    client: Option<Client>,
+}
+
+impl Way {
+    fn client(&mut self, server: &Server) -> Result<Client, LinkError> {
+        let path = &server.token_file;
+        let token = fs::read_to_string(path).map_err(|error| LinkError::File(path.clone(), error))?.trim().to_owned();
+        let authority =
+            server.authority_file.as_ref().and_then(|path| fs::read(path).ok()).filter(|pem| !pem.is_empty());
+        let parts = (token, authority);
+        if let Some(client) = self.client.clone().filter(|_| self.made_of == parts) {
+            return Ok(client);
+        }
+        let url = server.url.trim_end_matches('/').to_owned();
+        let client = Client::new(Connection { url, token: parts.0.clone(), authority: parts.1.clone() })?;
+        self.made_of = parts;
+        self.client = Some(client.clone());
+        Ok(client)
+    }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

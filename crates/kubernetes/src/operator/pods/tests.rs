@@ -1,0 +1,159 @@
+use super::*;
+use domain::{AttemptId, JobName, cluster::ClusterTarget};
+
+fn launch(parts: u32) -> Launch {
+    Launch {
+        attempt: AttemptId::parse("att_513_0").unwrap(),
+        number: 0,
+        target: ClusterTarget {
+            resource_group: "rg".into(),
+            workspace: "team-a".into(),
+            compute: "lab".into(),
+            namespace: "ml".into(),
+            ..ClusterTarget::default()
+        },
+        job: JobName::parse("calm_lion").unwrap(),
+        display_name: "Calm lion".into(),
+        user: "ann".into(),
+        priority: 0,
+        parts,
+        instance_type: "gpu".into(),
+        image: "docker.example/train:1".into(),
+        shm_bytes: Some(2 << 30),
+        deadline_seconds: Some(3600),
+        server: "https://peregrine.example".into(),
+        authority: "PEM".into(),
+        token: "hush".into(),
+        labels: BTreeMap::from([("team".into(), "red one".into()), ("peregrine.dev/attempt".into(), "x".into())]),
+    }
+}
+
+fn options() -> Options {
+    Options {
+        image: "ours:1".into(),
+        node_selector: BTreeMap::from([("pool".into(), "ml".into())]),
+        restricted: false,
+        ip_interface: None,
+    }
+}
+
+fn shape() -> InstanceTypeSpec {
+    let plain = [("cpu", "4"), ("memory", "16Gi"), ("nvidia.com/gpu", "1")];
+    let mut spec = InstanceTypeSpec::of(&plain[..2], &plain);
+    spec.node_selector = Some(BTreeMap::from([("gpu".into(), "a100".into()), ("pool".into(), "other".into())]));
+    spec.tolerations =
+        Some(vec![Toleration { key: Some("gpu".into()), operator: Some("Exists".into()), ..Toleration::default() }]);
+    spec.priority_class_name = Some("batch".into());
+    spec
+}
+
+fn pods(launch: &Launch, gang: Gang) -> Vec<Pod> {
+    let claim = Claim { name: "data".into(), path: "/data".into() };
+    match objects(launch, &shape(), &[claim], &options(), gang, "k3").body {
+        Body::Pods(pods) => pods,
+        Body::Job(job) => {
+            let template = &job.data["spec"]["tasks"][0]["template"];
+            vec![serde_json::from_value(template.clone()).unwrap()]
+        }
+    }
+}
+
+#[test]
+fn a_gang_without_volcano_is_one_gated_pod_a_part() {
+    let pods = pods(&launch(3), Gang::Gates);
+    let names: Vec<_> = pods.iter().map(|pod| pod.metadata.name.clone().unwrap()).collect();
+    assert_eq!(names, ["att-513-0-0", "att-513-0-1", "att-513-0-2"]);
+    for (part, pod) in pods.iter().enumerate() {
+        let labels = pod.metadata.labels.clone().unwrap();
+        assert_eq!(labels["peregrine.dev/attempt"], "att_513_0", "nobody else sets a label of ours");
+        assert_eq!(labels["peregrine.dev/part"], part.to_string());
+        assert_eq!(labels["team"], "red-one");
+        assert_eq!(pod.spec.as_ref().unwrap().scheduling_gates.as_ref().unwrap()[0].name, labels::GATE);
+    }
+}
+
+#[test]
+fn a_gang_with_volcano_is_one_job_whose_pods_are_never_made_again() {
+    let Body::Job(job) = objects(&launch(4), &shape(), &[], &options(), Gang::Volcano, "k3").body else { panic!() };
+    let spec = &job.data["spec"];
+    assert_eq!(job.metadata.name.as_deref(), Some("att-513-0"));
+    assert_eq!((&spec["minAvailable"], &spec["tasks"][0]["replicas"]), (&json!(4), &json!(4)));
+    assert_eq!(spec["policies"], json!([{"event": "PodEvicted", "action": "TerminateJob"}]));
+    assert_eq!(spec["tasks"][0]["template"]["spec"]["restartPolicy"], "Never");
+    assert_eq!(spec["priorityClassName"], "batch");
+}
+
+#[test]
+fn a_pod_goes_only_where_extension_and_type_both_allow() {
+    let spec = pods(&launch(1), Gang::Volcano)[0].spec.clone().unwrap();
+    let selector = spec.node_selector.unwrap();
+    assert_eq!((selector["gpu"].as_str(), selector["pool"].as_str()), ("a100", "ml"));
+    let tolerated: Vec<_> =
+        spec.tolerations.unwrap().into_iter().map(|t| (t.key.unwrap(), t.value.unwrap_or_default())).collect();
+    let expect = [
+        ("ml.azure.com/amlarc", "true"),
+        ("ml.azure.com/amlarc-workload", "true"),
+        ("ml.azure.com/resource-group", "rg"),
+        ("ml.azure.com/workspace", "team-a"),
+        ("ml.azure.com/compute", "lab"),
+        ("gpu", ""),
+    ];
+    assert_eq!(tolerated, expect.map(|(key, value)| (key.to_owned(), value.to_owned())));
+}
+
+#[test]
+fn the_container_is_the_users_image_with_our_agent_in_front() {
+    let spec = pods(&launch(1), Gang::Gates)[0].spec.clone().unwrap();
+    let container = &spec.containers[0];
+    assert_eq!(container.image.as_deref(), Some("docker.example/train:1"));
+    assert_eq!(container.command, Some(vec!["/peregrine-bin/peregrine".into(), "agent".into(), "pod".into()]));
+    assert_eq!(spec.init_containers.unwrap()[0].image.as_deref(), Some("ours:1"));
+    let mounts: Vec<_> = container.volume_mounts.iter().flatten().map(|mount| mount.mount_path.as_str()).collect();
+    assert_eq!(mounts, ["/peregrine-bin", "/peregrine-keys", "/peregrine-home", "/dev/shm", "/data"]);
+    let limits = container.resources.clone().unwrap().limits.unwrap();
+    assert_eq!(limits["nvidia.com/gpu"].0, "1");
+    assert_eq!(spec.active_deadline_seconds, Some(3600));
+    assert_eq!(spec.automount_service_account_token, Some(false));
+}
+
+#[test]
+fn the_token_is_in_the_secret_alone() {
+    for gang in [Gang::Volcano, Gang::Gates, Gang::Kueue] {
+        let made = objects(&launch(2), &shape(), &[], &options(), gang, "k3");
+        let body = match &made.body {
+            Body::Job(job) => serde_json::to_string(job).unwrap(),
+            Body::Pods(pods) => serde_json::to_string(pods).unwrap(),
+        };
+        assert!(!body.contains("hush") && body.contains("att-513-0-k3"));
+        assert_eq!(made.secret.metadata.name.as_deref(), Some("att-513-0-k3"));
+        assert_eq!(made.secret.string_data.unwrap()["token"], "hush");
+    }
+}
+
+#[test]
+fn a_target_may_ask_for_restricted_pods_accounts_and_queues() {
+    let mut launch = launch(2);
+    let all = [
+        ("pod_security", "restricted"),
+        ("service_account", "trainer"),
+        ("image_pull_secrets", "a, b"),
+        ("queue", "gpu"),
+    ];
+    launch.target.settings = all.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    let pod = pods(&launch, Gang::Kueue)[1].clone();
+    let labels = pod.metadata.labels.unwrap();
+    assert_eq!(
+        (labels["kueue.x-k8s.io/queue-name"].as_str(), labels["kueue.x-k8s.io/pod-group-name"].as_str()),
+        ("gpu", "att-513-0")
+    );
+    let spec = pod.spec.unwrap();
+    assert_eq!(spec.scheduling_gates, None, "Kueue puts a gate of its own");
+    assert_eq!(spec.service_account_name.as_deref(), Some("trainer"));
+    assert_eq!(spec.image_pull_secrets.unwrap().len(), 2);
+    let security = spec.containers[0].security_context.clone().unwrap();
+    assert_eq!(
+        (security.allow_privilege_escalation, security.capabilities.unwrap().drop),
+        (Some(false), Some(vec!["ALL".into()]))
+    );
+    assert_eq!(spec.security_context.unwrap().run_as_non_root, Some(true));
+}

@@ -1,0 +1,128 @@
+//! Which gangs may go to the scheduler now.
+//!
+//! Where nothing else sees to gangs, their pods are made with a gate that keeps the scheduler off. The gate is taken from all
+//! pods of a gang in one go, when all of them fit. Invariants: whole gangs only; higher priority first, then age; a gang
+//! that waits for long is not overtaken for ever.
+
+use super::{
+    amounts::Need,
+    fit::{self, Room},
+};
+use domain::AttemptId;
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+/// A gang that has waited for this long holds back those behind it that would take its room.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A gang behind its gate.
+#[derive(Debug, Clone)]
+pub(crate) struct Gated {
+    pub(crate) attempt: AttemptId,
+    pub(crate) need: Arc<Need>,
+    pub(crate) parts: u64,
+    pub(crate) priority: i64,
+    pub(crate) waited: Duration,
+    /// It was taken back a moment ago: it is let go only when it fits.
+    pub(crate) resting: bool,
+}
+
+/// The gangs to let go. `grow`: the cluster gets nodes when pods wait for them, so that what does not fit is let go as well,
+/// to be seen waiting; it holds nothing until its nodes are there, and is taken back if only a part of it finds room.
+pub(crate) fn release(mut gangs: Vec<Gated>, rooms: &mut [Room], grow: bool) -> Vec<AttemptId> {
+    gangs.sort_by(|a, b| b.priority.cmp(&a.priority).then(b.waited.cmp(&a.waited)).then(a.attempt.cmp(&b.attempt)));
+    let mut freed = Vec::new();
+    // Room only shrinks during a pass: what did not fit once does not fit later, nor does more of it.
+    let mut refused: HashMap<Arc<Need>, u64> = HashMap::new();
+    for gang in gangs {
+        let known = refused.get(&gang.need).is_some_and(|parts| *parts <= gang.parts);
+        if !known && fit::place(&gang.need, gang.parts, rooms) {
+            freed.push(gang.attempt);
+            continue;
+        }
+        if grow && !gang.resting {
+            fit::promise(&gang.need, gang.parts, rooms);
+            freed.push(gang.attempt);
+            continue;
+        }
+        if gang.waited > PATIENCE && could_ever(&gang, rooms) {
+            break;
+        }
+        let least = refused.entry(gang.need).or_insert(gang.parts);
+        *least = gang.parts.min(*least);
+    }
+    freed
+}
+
+/// Whether it would fit if nothing else ran; one that never fits must not hold up the others.
+fn could_ever(gang: &Gated, rooms: &[Room]) -> bool {
+    let open = rooms.iter().filter(|room| room.node.unfit(&gang.need).is_none());
+    let most: u64 = open.map(|room| room.node.allocatable.holds(&gang.need.amounts).min(room.node.pods)).sum();
+    most >= gang.parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::fit::{Node, fixture::*},
+        *,
+    };
+
+    /// Gangs as `name:parts x need @priority ~seconds`, in words `1:4 1c`; nodes as `8c`.
+    fn freed(gangs: &[(&str, u64, &str, i64, u64)], nodes: &[Node], grow: bool) -> Vec<String> {
+        let gated = |(name, parts, wanted, priority, waited): &(&str, u64, &str, i64, u64)| Gated {
+            attempt: AttemptId::parse(&format!("att_{name}_0")).unwrap(),
+            need: Arc::new(need(wanted)),
+            parts: *parts,
+            priority: *priority,
+            waited: Duration::from_secs(*waited),
+            resting: *waited == 7,
+        };
+        let mut rooms: Vec<_> = nodes.iter().map(Room::empty).collect();
+        let freed = release(gangs.iter().map(gated).collect(), &mut rooms, grow);
+        freed.iter().map(|attempt| attempt.to_string().replace("att_", "").replace("_0", "")).collect()
+    }
+
+    #[test]
+    fn priority_goes_before_age_and_both_before_size() {
+        let nodes = [node("a", "4c")];
+        assert_eq!(freed(&[("1", 4, "1c", 0, 60), ("2", 4, "1c", 5, 1)], &nodes, false), ["2"]);
+        assert_eq!(freed(&[("1", 4, "1c", 0, 1), ("2", 4, "1c", 0, 60)], &nodes, false), ["2"]);
+    }
+
+    #[test]
+    fn smaller_gangs_fill_what_a_larger_one_cannot_use() {
+        let nodes = [node("a", "4c"), node("b", "4c")];
+        assert_eq!(
+            freed(&[("1", 9, "1c", 9, 60), ("2", 2, "2c", 0, 1), ("3", 1, "4c", 0, 0)], &nodes, false),
+            ["2", "3"]
+        );
+    }
+
+    #[test]
+    fn a_gang_that_waited_for_long_is_not_overtaken_unless_it_can_never_run() {
+        let nodes = [node("a", "4c"), node("b", "4c")];
+        let busy = [("1", 8, "1c", 0, 9_000), ("2", 1, "2c", 0, 1)];
+        let mut rooms: Vec<_> = nodes.iter().map(Room::empty).collect();
+        rooms[0].fill(&amounts("3c"), 1);
+        let gang = |name: &str, parts, waited| Gated {
+            attempt: AttemptId::parse(&format!("att_{name}_0")).unwrap(),
+            need: Arc::new(need("1c")),
+            parts,
+            priority: 0,
+            waited: Duration::from_secs(waited),
+            resting: false,
+        };
+        assert!(release(vec![gang("1", 8, 9_000), gang("2", 1, 1)], &mut rooms, false).is_empty());
+        assert_eq!(freed(&busy, &nodes, false), ["1"]);
+        assert_eq!(freed(&[("1", 9, "1c", 0, 9_000), ("2", 1, "2c", 0, 1)], &nodes, false), ["2"]);
+    }
+
+    #[test]
+    fn where_the_cluster_grows_what_does_not_fit_is_shown_whole_unless_it_rests() {
+        let nodes = [node("a", "2c")];
+        assert_eq!(freed(&[("1", 4, "1c", 0, 60)], &nodes, true), ["1"]);
+        assert_eq!(freed(&[("1", 4, "1c", 0, 7)], &nodes, true), Vec::<String>::new());
+        assert_eq!(freed(&[("1", 2, "1c", 0, 7)], &nodes, true), ["1"], "it fits now");
+        assert_eq!(freed(&[("1", 4, "1c", 0, 60)], &[], true), ["1"], "from no nodes at all");
+    }
+}

@@ -1,0 +1,50 @@
+//! Copies of requests for a deployment that is being tried out. Their answers are read and dropped.
+//!
+//! A copy never waits and never makes anyone wait: without a free slot, or with too many under way, it is left out and counted.
+
+use super::{Exchange, connected, judge, once};
+use crate::{admit, table::Deployment, ticket::Ticket, timer::Timer, worker::Worker};
+use std::{
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::Ordering::{Relaxed, SeqCst},
+    },
+};
+use tokio::{io::sink, time::Instant};
+
+/// Copies that one worker has under way.
+const MOST: usize = 64;
+
+/// Counts a copy that was not made.
+pub(super) fn missed(shadow: &Deployment) {
+    shadow.live.unmirrored.fetch_add(1, Relaxed);
+}
+
+/// Sends a copy, whole in `copy`, if there is room for it.
+pub(super) fn start(worker: &Rc<Worker>, shadow: Arc<Deployment>, copy: Vec<u8>) {
+    let mut mirrors = worker.mirrors.borrow_mut();
+    while mirrors.try_join_next().is_some() {}
+    let free = mirrors.len() < MOST && shadow.live.queued.load(SeqCst) == 0;
+    let slot = if free { admit::free_slot(&shadow, &[], &worker.chance, Instant::now()) } else { None };
+    let Some(slot) = slot else {
+        worker.buffers.put(copy);
+        return missed(&shadow);
+    };
+    let worker = Rc::clone(worker);
+    mirrors.spawn_local(async move {
+        let mut ticket = Ticket::new(worker.chance.guid());
+        ticket.deployment = Some(shadow);
+        let mut timer = Timer::new();
+        let mut cx = Exchange::new(&worker, &mut ticket, &mut timer);
+        let Ok((mut stream, written)) = connected(&slot.replica, &copy, &mut cx).await else { return };
+        cx.begin(&slot);
+        let done = once(&mut sink(), &mut stream, &copy[written..], &mut cx).await;
+        judge(&slot, &done);
+        if done.is_ok_and(|received| received.persistent) {
+            worker.pool.put(&slot.replica, stream, Instant::now());
+        }
+        worker.buffers.put(copy);
+        worker.finish(ticket);
+    });
+}

@@ -1,0 +1,83 @@
+//! Counters in Prometheus text, rendered when someone asks.
+
+use crate::{
+    counts::{BOUNDS_US, Counts},
+    table::{Deployment, Routes},
+};
+use std::{fmt::Write as _, sync::atomic::Ordering::Relaxed};
+
+/// A name, its kind, what it is about, and its value.
+type Gauge = (&'static str, &'static str, &'static str, fn(&Deployment) -> u64);
+
+/// Everything that is counted, by endpoint, deployment and status.
+pub(crate) fn render(routes: &Routes) -> String {
+    let table = routes.table();
+    let mut counted: Vec<(&str, &str, &Counts)> = vec![("", "", routes.nowhere())];
+    let mut deployments: Vec<&Deployment> = Vec::new();
+    for endpoint in table.endpoints() {
+        counted.push((&endpoint.name, "", &endpoint.refused));
+        deployments.extend(endpoint.deployments().iter().map(AsRef::as_ref));
+    }
+    deployments.sort_by_key(|deployment| (&deployment.endpoint, &deployment.name));
+    counted.extend(deployments.iter().map(|d| (&*d.endpoint, &*d.name, &d.live.counts)));
+    let mut out = String::new();
+    requests(&mut out, &counted);
+    durations(&mut out, &counted);
+    let gauges: [Gauge; 5] = [
+        ("in_flight_requests", "gauge", "Requests that replicas work on", |d| d.live.in_flight.load(Relaxed).into()),
+        ("queued_requests", "gauge", "Requests that wait for a slot", |d| d.live.queued.load(Relaxed).into()),
+        ("replicas", "gauge", "Replicas in the table", |d| d.replicas.len() as u64),
+        ("resting_replicas", "gauge", "Replicas left alone for a while because they failed", |d| {
+            let now = tokio::time::Instant::now();
+            d.replicas.iter().filter(|replica| replica.is_resting(now)).count() as u64
+        }),
+        ("unmirrored_requests_total", "counter", "Copies not sent for want of room", |d| {
+            d.live.unmirrored.load(Relaxed).into()
+        }),
+    ];
+    for (name, kind, about, value) in gauges {
+        describe(&mut out, name, kind, about);
+        for deployment in &deployments {
+            line(&mut out, name, &labels(&deployment.endpoint, &deployment.name), &value(deployment));
+        }
+    }
+    out
+}
+
+fn requests(out: &mut String, counted: &[(&str, &str, &Counts)]) {
+    describe(out, "requests_total", "counter", "Requests by endpoint, deployment and status");
+    for (endpoint, deployment, counts) in counted {
+        for (code, count) in counts.codes() {
+            let labels = format!("{},code=\"{code}\"", labels(endpoint, deployment));
+            line(out, "requests_total", &labels, &count);
+        }
+    }
+}
+
+fn durations(out: &mut String, counted: &[(&str, &str, &Counts)]) {
+    describe(out, "request_seconds", "histogram", "Time from head to end, by endpoint and deployment");
+    for (endpoint, deployment, counts) in counted {
+        let (labels, buckets) = (labels(endpoint, deployment), counts.buckets());
+        let mut sum = 0;
+        for (at, bucket) in buckets.iter().enumerate() {
+            sum += bucket;
+            let bound = BOUNDS_US.get(at).map_or("+Inf".to_owned(), |bound| (*bound as f64 / 1e6).to_string());
+            line(out, "request_seconds_bucket", &format!("{labels},le=\"{bound}\""), &sum);
+        }
+        line(out, "request_seconds_sum", &labels, &counts.seconds());
+        line(out, "request_seconds_count", &labels, &sum);
+    }
+}
+
+fn labels(endpoint: &str, deployment: &str) -> String {
+    // Names are letters, digits and dashes: nothing to escape.
+    format!("endpoint=\"{endpoint}\",deployment=\"{deployment}\"")
+}
+
+fn describe(out: &mut String, name: &str, kind: &str, about: &str) {
+    let _ = writeln!(out, "# HELP peregrine_router_{name} {about}\n# TYPE peregrine_router_{name} {kind}");
+}
+
+fn line(out: &mut String, name: &str, labels: &str, value: &dyn std::fmt::Display) {
+    let _ = writeln!(out, "peregrine_router_{name}{{{labels}}} {value}");
+}
