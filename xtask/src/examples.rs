@@ -20,7 +20,7 @@ const NOUNS: &[(&str, &str)] = &[
     ("commandJob", "job"),
 ];
 
-/// Runs them all; the first failure ends it.
+/// Runs them all, files first, then each folder's `run.sh`; the first failure ends it.
 pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
     steps::build_release(sh)?;
     let home = sh.target().join("xtask").join("examples");
@@ -29,7 +29,7 @@ pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
     }
     fs::create_dir_all(&home).map_err(Failed::at(&home))?;
     let sh = sh.with("PEREGRINE_HOME", &home);
-    let ran = run_all(&sh);
+    let ran = run_all(&sh).and_then(|files| Ok(files + run_scripts(&sh)?));
     let stopped = sh.run(sh.binary(), &["server", "stop"]);
     say(&format!("examples: {} files ran", ran?));
     stopped
@@ -50,6 +50,21 @@ fn run_all(sh: &Shell) -> Result<usize, Failed> {
         create(sh, NOUNS[*place].1, path)?;
     }
     Ok(files.len())
+}
+
+/// What no file of a noun can show is shown by a script.
+fn run_scripts(sh: &Shell) -> Result<usize, Failed> {
+    let folder = sh.root.join("examples");
+    let mut scripts = Vec::new();
+    for entry in fs::read_dir(&folder).map_err(Failed::at(&folder))? {
+        scripts.push(entry.map_err(Failed::at(&folder))?.path().join("run.sh"));
+    }
+    scripts.retain(|script| script.is_file());
+    scripts.sort();
+    for script in &scripts {
+        sh.with("PEREGRINE_BIN", sh.binary()).run(script, &[])?;
+    }
+    Ok(scripts.len())
 }
 
 fn create(sh: &Shell, noun: &str, path: &Path) -> Result<(), Failed> {

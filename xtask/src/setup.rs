@@ -28,6 +28,12 @@ const NEEDS: &[Need] = &[
         used_by: "tests of the store on Postgres",
     },
     Need { program: "git", args: &["--version"], package: "git", used_by: "tests of code snapshots" },
+    Need {
+        program: "nginx",
+        args: &["-v"],
+        package: "nginx-light",
+        used_by: "the router's test beside another proxy, and its bench",
+    },
 ];
 
 /// Installs what is missing, where that is possible.

@@ -58,6 +58,18 @@ pub(crate) fn run(config: &Config) -> Done<ExitCode> {
     })
 }
 
+/// Copies this program into a folder that a pod's containers share, so that an image need not hold it.
+pub(crate) fn place(folder: &Path) -> Done<ExitCode> {
+    let copied = || -> std::io::Result<()> {
+        let half = folder.join(".peregrine");
+        // Permissions come with it.
+        fs::copy(std::env::current_exe()?, &half)?;
+        fs::rename(half, folder.join("peregrine"))
+    };
+    copied().map_err(|error| Failure::file(format!("cannot copy the agent to `{}`", folder.display()), &error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// What the pod was made for, or everything that is missing.
 fn read(variable: &dyn Fn(&str) -> Option<String>, home: &Path) -> Done<Pod> {
     let mut bad = Vec::new();

@@ -1,13 +1,16 @@
-//! The long-lived roles of the binary: server, keeper, agent. Each is wired here and nowhere else.
+//! The long-lived roles of the binary: server, router, keeper, agent. Each is wired here and nowhere else.
 
 use crate::{
+    args::machine,
+    commands::Context as Command,
     config::Config,
     failure::{Done, Exit, Failure},
-    local,
+    local, spec_file,
 };
 use agent::{Settings, keeper};
 use anyhow::Context as _;
 use controller::Context;
+use domain::spec::shape::Noun;
 use server::Certificates;
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::ExitCode, sync::Arc, time::Duration};
 use store::Store;
@@ -67,6 +70,7 @@ async fn serve(config: &Config) -> Done {
         resource_group: config.resource_group.clone(),
         workspace: config.workspace.clone(),
         public_url: config.public_url.clone(),
+        authority: authority_of(config, &certificates)?,
         bundle: Some(bundle),
         instance_types: config.instance_types.clone(),
         isolation_required: config.isolation_required,
@@ -99,13 +103,62 @@ async fn serve(config: &Config) -> Done {
     Ok(())
 }
 
+/// The authority that others are to trust: our own, or the one the operator says has signed the given certificate.
+fn authority_of(config: &Config, certificates: &Certificates) -> Done<String> {
+    let file = match certificates {
+        Certificates::Own { .. } => Some(agent::server::authority_file(&config.home)),
+        Certificates::Given { .. } => config.authority_file.clone(),
+    };
+    let Some(file) = file else { return Ok(String::new()) };
+    Ok(fs::read_to_string(&file).with_context(|| format!("cannot read the authority `{}`", file.display()))?)
+}
+
 /// Turns `stop` true on the first polite signal.
-async fn until_told(stop: watch::Sender<bool>) {
+pub(crate) async fn until_told(stop: watch::Sender<bool>) {
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
     if let (Ok(mut terminate), Ok(mut interrupt)) = signals {
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
     }
     stop.send_replace(true);
+}
+
+/// Runs a router by a file of routes, until it is told to stop and its last request is answered.
+pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode> {
+    let (tree, _) = spec_file::tree(Noun::Routes, &args.routes, &[])?;
+    let routes = serde_json::from_value(tree).context("a checked table of routes can be read")?;
+    log_to(None)?;
+    raise_open_files();
+    let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
+    let workers = args.workers.or_else(|| std::thread::available_parallelism().ok());
+    let settings = router::Settings {
+        listen: args.listen,
+        workers: workers.map_or(1, Into::into),
+        tls: args.tls_cert.zip(args.tls_key).map(|(certificate, key)| router::TlsFiles { certificate, key }),
+        http2: args.http2 == "on",
+        admin: args.admin,
+        access_log: args.access_log,
+        routes_file: Some(args.routes),
+        share_port: args.share_port,
+        drain: Duration::from_secs(args.drain_seconds),
+        limits: router::Limits::default(),
+        clock: server::clock::now,
+    };
+    let running = router::start(settings, router::Routes::new(&routes)).map_err(|error| router_failure(&error))?;
+    command.output.note(&format!("the router answers at {scheme}://{}", running.address));
+    let (stop, _) = watch::channel(false);
+    let runtime = small_runtime()?;
+    runtime.block_on(until_told(stop.clone()));
+    command.output.note("stopping; requests that run are finished");
+    running.stop();
+    // Whoever asks a second time does not want to wait.
+    runtime.block_on(async {
+        tokio::select! {
+            _ = tokio::task::spawn_blocking(|| running.join()) => {}
+            () = until_told(stop) => {}
+        }
+    });
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the agent of this machine, a child of its keeper.
@@ -203,6 +256,26 @@ fn store_failure(error: &store::Error) -> Failure {
     match error {
         E::Unreachable { .. } => failure.hint("start that Postgres, or correct `store.url`"),
         E::Taken { .. } => failure.hint("stop the other server, or give this one a database of its own"),
+        _ => failure,
+    }
+}
+
+/// Every connection is an open file, and the usual limit is meant for other programs.
+fn raise_open_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // With the old limit it serves as well, only fewer.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+fn router_failure(error: &router::StartError) -> Failure {
+    let failure = Failure::input("cannot start the router").because(error.to_string());
+    let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    let failure = causes.by_ref().fold(failure, |failure, cause| failure.because(cause.to_string()));
+    match error {
+        router::StartError::Listen(..) => failure
+            .hint("choose another address with `--listen`, or add `--share-port` to take over from a router there"),
         _ => failure,
     }
 }

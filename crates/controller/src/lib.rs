@@ -8,6 +8,7 @@ mod tend;
 mod upkeep;
 
 pub use schedule::{WINDOW, tick};
+pub use tend::give_up_checks;
 pub use upkeep::sweep;
 
 use compute::Driver;

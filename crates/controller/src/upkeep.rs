@@ -2,6 +2,7 @@
 //! long ago removed.
 
 use crate::{Context, until};
+use domain::Timestamp;
 use std::{fs, path::Path, time::Duration};
 use store::{Error, Freed, Store, files::Swept};
 use tokio::sync::watch;
@@ -53,13 +54,17 @@ async fn free(cx: &Context) {
     }
 }
 
+/// Readings are kept for a week, also of pods that are long gone.
+const KEEP_SAMPLES_MS: i64 = 7 * 24 * 3_600_000;
+
 /// Removes drafts and blocks nobody came back to and snapshots nothing refers to, and takes the sums of stores anew.
-pub async fn sweep(store: &Store, now: domain::Timestamp) -> Result<Swept, Error> {
+pub async fn sweep(store: &Store, now: Timestamp) -> Result<Swept, Error> {
     let files = store.files().clone();
     let first = move || {
         files.recount_all();
         (files.sweep_drafts(now), files.old_snapshots(now))
     };
+    store.write(move |tx| tx.drop_samples(Timestamp(now.0 - KEEP_SAMPLES_MS))).await?;
     let (drafts, old) = tokio::task::spawn_blocking(first).await.map_err(|_| Error::Closed)?;
     if old.is_empty() {
         return Ok(Swept { drafts, snapshots: 0 });

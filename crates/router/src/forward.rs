@@ -9,7 +9,7 @@ mod upload;
 
 use crate::{
     admit::{self, Slot},
-    answer::Answer,
+    answer::{Answer, Fault},
     http::head::Framing,
     prepare::Plan,
     table::{Deployment, Replica, Wrong},
@@ -37,6 +37,28 @@ pub(crate) struct Exchange<'c> {
     pub(crate) worker: &'c Rc<Worker>,
     pub(crate) ticket: &'c mut Ticket,
     pub(crate) timer: &'c mut Timer,
+    /// When the answer must have begun; set with the slot.
+    pub(crate) deadline: Instant,
+    /// How long the replica may fall silent once it has.
+    pub(crate) timeout: Duration,
+}
+
+impl<'c> Exchange<'c> {
+    pub(crate) fn new(worker: &'c Rc<Worker>, ticket: &'c mut Ticket, timer: &'c mut Timer) -> Exchange<'c> {
+        let deadline = ticket.began;
+        Exchange { worker, ticket, timer, deadline, timeout: Duration::ZERO }
+    }
+
+    /// The deployment's name, for messages.
+    fn name(&self) -> &str {
+        self.ticket.deployment.as_ref().map_or("", |deployment| &deployment.name)
+    }
+
+    fn begin(&mut self, slot: &Slot) {
+        self.ticket.replica = Some(slot.replica.address);
+        self.timeout = slot.deployment.timeout;
+        self.deadline = Instant::now() + self.timeout;
+    }
 }
 
 /// An exchange that did not end well, and what the replica did wrong in it, if anything.
@@ -72,11 +94,10 @@ pub(crate) async fn forward<S: Io>(
 ) -> Result<bool, Failed> {
     let whole = gather(io, bytes, out, &mut plan, cx).await?;
     let Reached { slot, mut stream, written } = reach(out, &plan.deployment, cx).await?;
-    cx.ticket.replica = Some(slot.replica.address);
-    let deadline = Instant::now() + slot.deployment.timeout;
+    cx.begin(&slot);
     let done = match whole {
-        true => once(io, &mut stream, &out[written..], deadline, &slot.deployment, cx).await,
-        false => upload::both_ways(io, &mut stream, bytes, &out[written..], &plan, deadline, cx).await,
+        true => once(io, &mut stream, &out[written..], cx).await,
+        false => upload::both_ways(io, &mut stream, bytes, &out[written..], &plan, cx).await,
     };
     judge(&slot, &done);
     let received = done?;
@@ -197,27 +218,21 @@ async fn once<W: AsyncWrite + Unpin>(
     io: &mut W,
     stream: &mut TcpStream,
     rest: &[u8],
-    deadline: Instant,
-    deployment: &Deployment,
     cx: &mut Exchange<'_>,
 ) -> Result<Received, Failed> {
     if !rest.is_empty() {
-        match cx.timer.by(deadline, stream.write_all(rest)).await {
+        match cx.timer.by(cx.deadline, stream.write_all(rest)).await {
             // A replica may answer before it has read everything, and then close: what it said is worth reading.
             Some(_) => {}
-            None => return Err(Failed::Answer(too_slow(deployment), Some(Wrong::Broken))),
+            None => return Err(Failed::Answer(too_slow(cx), Some(Wrong::Broken))),
         }
     }
-    receive(stream, io, deadline, deployment, cx).await
+    receive(stream, io, cx).await
 }
 
-fn too_slow(deployment: &Deployment) -> Answer {
-    let message = format!(
-        "deployment `{}` did not begin to answer within {} ms",
-        deployment.name,
-        deployment.timeout.as_millis()
-    );
-    Answer::new(504, "TimedOut", crate::answer::Fault::Model, message)
+fn too_slow(cx: &Exchange<'_>) -> Answer {
+    let message = format!("deployment `{}` did not begin to answer within {} ms", cx.name(), cx.timeout.as_millis());
+    Answer::new(504, "TimedOut", Fault::Model, message)
 }
 
 /// Remembers how a replica did.

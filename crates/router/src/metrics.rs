@@ -6,6 +6,9 @@ use crate::{
 };
 use std::{fmt::Write as _, sync::atomic::Ordering::Relaxed};
 
+/// A name, its kind, what it is about, and its value.
+type Gauge = (&'static str, &'static str, &'static str, fn(&Deployment) -> u64);
+
 /// Everything that is counted, by endpoint, deployment and status.
 pub(crate) fn render(routes: &Routes) -> String {
     let table = routes.table();
@@ -20,7 +23,7 @@ pub(crate) fn render(routes: &Routes) -> String {
     let mut out = String::new();
     requests(&mut out, &counted);
     durations(&mut out, &counted);
-    let gauges: [(&str, &str, &str, fn(&Deployment) -> u64); 5] = [
+    let gauges: [Gauge; 5] = [
         ("in_flight_requests", "gauge", "Requests that replicas work on", |d| d.live.in_flight.load(Relaxed).into()),
         ("queued_requests", "gauge", "Requests that wait for a slot", |d| d.live.queued.load(Relaxed).into()),
         ("replicas", "gauge", "Replicas in the table", |d| d.replicas.len() as u64),

@@ -182,7 +182,8 @@ impl<S: Io> Conn<S> {
             Ok(plan) => plan,
             Err(answer) => {
                 self.worker.buffers.put(out);
-                let skipped = skip(bytes, framing);
+                // Who sends what makes no sense is not listened to any longer.
+                let skipped = answer.status != 400 && skip(bytes, framing);
                 ticket.keep &= skipped;
                 let keep = ticket.keep;
                 return match self.refuse(ticket, &answer).await {
@@ -193,7 +194,7 @@ impl<S: Io> Conn<S> {
                 };
             }
         };
-        let mut exchange = Exchange { worker: &self.worker, ticket: &mut ticket, timer: &mut self.timer };
+        let mut exchange = Exchange::new(&self.worker, &mut ticket, &mut self.timer);
         let done = forward::forward(&mut self.io, bytes, &mut out, plan, &mut exchange).await;
         self.worker.buffers.put(out);
         match done {

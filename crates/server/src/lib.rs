@@ -6,6 +6,7 @@
 
 mod app;
 mod auth;
+mod calls;
 mod canonical;
 pub mod clock;
 mod http;

@@ -197,7 +197,9 @@ fn start<W: Send + 'static>(
 /// One read. Its answer is sent before the snapshot is let go; a panic ends it and nothing else.
 fn look_through(connection: &mut dyn Connection, look: Look) {
     let looked = panic::catch_unwind(AssertUnwindSafe(|| look(connection)));
-    let _ = if looked.is_ok() { connection.commit() } else { connection.rollback() };
+    if looked.is_err() || connection.commit().is_err() {
+        let _ = connection.rollback();
+    }
 }
 
 /// The writer's whole life: take what waits, commit it together, answer.

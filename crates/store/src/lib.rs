@@ -15,10 +15,10 @@ pub mod tables;
 pub use engine::{BadAddress, Database, Engine, PostgresAddress, Row, SCHEMA_VERSION, Value, fold_log};
 pub use retention::Freed;
 pub use tables::{
-    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, DeliveryRow, EventRow,
-    ExperimentRow, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun, NodeRow,
-    OperationRow, PrincipalRow, Purged, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel, RunQuery,
-    RunRow, Since, Texts, VersionFilter, WorkspaceRow, acting,
+    Act, AssetKey, AssetRow, AuditRow, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, DeliveryRow, EventRow,
+    ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun,
+    NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel,
+    RunQuery, RunRow, Since, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow, acting,
 };
 
 use std::{
@@ -87,12 +87,14 @@ pub enum Bell {
     Jobs,
     /// Points of any run.
     Points,
+    /// Something for a cluster: a placement, a stop, an end, a check.
+    Clusters,
     /// What is to be told to webhooks.
     Deliveries,
 }
 
 /// How many bells there are.
-pub(crate) const BELLS: usize = 5;
+pub(crate) const BELLS: usize = 6;
 
 /// A handle to the store; cheap to clone.
 #[derive(Clone)]

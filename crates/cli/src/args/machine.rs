@@ -1,7 +1,7 @@
-//! `peregrine server|config|agent|gen …`.
+//! `peregrine server|router|config|agent|gen …`.
 
 use clap::{Args, Subcommand};
-use std::{path::PathBuf, time::Duration};
+use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerVerb {
@@ -86,6 +86,40 @@ pub(crate) struct Backup {
     pub(crate) to: PathBuf,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Router {
+    /// YAML file with endpoints, keys, traffic and replicas; read again when it changes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) routes: PathBuf,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7480")]
+    pub(crate) listen: SocketAddr,
+    /// Threads that serve; one for each core when absent
+    #[arg(long, value_name = "N", alias = "threads")]
+    pub(crate) workers: Option<NonZeroUsize>,
+    /// Certificate chain in PEM; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Whether to speak HTTP/2 with callers that want it
+    #[arg(long, value_name = "ON|OFF", default_value = "on", value_parser = ["on", "off"], hide_possible_values = true)]
+    pub(crate) http2: String,
+    /// Address for /metrics, /readyz and /demand; nobody is asked for a key there
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin: Option<SocketAddr>,
+    /// File for one line of JSON a request; `-` for stderr
+    #[arg(long, value_name = "FILE")]
+    pub(crate) access_log: Option<PathBuf>,
+    /// How long requests may take to finish when the router is told to stop
+    #[arg(long, value_name = "SECONDS", default_value = "30")]
+    pub(crate) drain_seconds: u64,
+    /// Share the port with a router that is about to stop
+    #[arg(long)]
+    pub(crate) share_port: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigVerb {
     /// Show every setting and where it came from
@@ -114,12 +148,56 @@ pub(crate) enum AgentVerb {
     Pod,
     /// Run the agent of a pod
     Part,
+    /// Copy this program into a folder, for containers that do not have it
+    Place {
+        /// Folder to copy it to
+        to: PathBuf,
+    },
+}
+
+/// What an operator is told by its Deployment; each has a variable of its own.
+#[derive(Debug, Args)]
+pub(crate) struct Operator {
+    /// Address of the server [PEREGRINE_SERVER]
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// File with the cluster's token [PEREGRINE_TOKEN_FILE]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// File with the authority that signed the server's certificate [PEREGRINE_CA_FILE]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Image of this program, which brings the agent into pods [PEREGRINE_IMAGE]
+    #[arg(long, value_name = "REF")]
+    pub(crate) image: Option<String>,
+    /// Namespace the operator runs in [PEREGRINE_NAMESPACE]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// Name among several operators [POD_NAME]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) identity: Option<String>,
+    /// Settings of the extension as a JSON object [PEREGRINE_SETTINGS]
+    #[arg(long, value_name = "JSON")]
+    pub(crate) settings: Option<String>,
+    /// Address for metrics and probes
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:8080")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// How to reach the cluster, where the operator does not run in it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GenVerb {
     /// Write the generated reference
     Docs {
+        /// Folder to write to
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+    },
+    /// Write the Helm chart and the definitions for Kubernetes
+    #[cfg(feature = "kubernetes")]
+    Deploy {
         /// Folder to write to
         #[arg(long, value_name = "DIR")]
         to: PathBuf,

@@ -3,7 +3,7 @@
 use controller::{Context, tick};
 use domain::{JobName, Plan, Resources, Timestamp, report::NodeFacts};
 use std::sync::Arc;
-use store::NewJob;
+use store::{HERE, NewJob};
 
 fn job(name: &str, cpus: u64) -> NewJob {
     NewJob {
@@ -14,6 +14,7 @@ fn job(name: &str, cpus: u64) -> NewJob {
         kind: "Command",
         experiment: "e".into(),
         target: "local".into(),
+        cluster: HERE.into(),
         priority: 2,
         max_retries: 0,
         registers: false,

@@ -36,10 +36,10 @@ pub(super) fn start(worker: &Rc<Worker>, shadow: Arc<Deployment>, copy: Vec<u8>)
         let mut ticket = Ticket::new(worker.chance.guid());
         ticket.deployment = Some(shadow);
         let mut timer = Timer::new();
-        let mut cx = Exchange { worker: &worker, ticket: &mut ticket, timer: &mut timer };
+        let mut cx = Exchange::new(&worker, &mut ticket, &mut timer);
         let Ok((mut stream, written)) = connected(&slot.replica, &copy, &mut cx).await else { return };
-        let deadline = Instant::now() + slot.deployment.timeout;
-        let done = once(&mut sink(), &mut stream, &copy[written..], deadline, &slot.deployment, &mut cx).await;
+        cx.begin(&slot);
+        let done = once(&mut sink(), &mut stream, &copy[written..], &mut cx).await;
         judge(&slot, &done);
         if done.is_ok_and(|received| received.persistent) {
             worker.pool.put(&slot.replica, stream, Instant::now());

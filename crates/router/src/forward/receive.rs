@@ -11,14 +11,11 @@ use crate::{
         names::{Name, name},
         reply::{self, Reply},
     },
-    table::{Deployment, Wrong},
+    table::Wrong,
     ticket::Ticket,
 };
 use std::{io, mem::MaybeUninit};
-use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite},
-    time::Instant,
-};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 /// Interim answers before the real one.
 const INTERIM: usize = 16;
@@ -50,24 +47,18 @@ struct Begun {
     received: Received,
 }
 
-/// Passes an answer on from `replica` to `client`. Its head must begin to come by `deadline`; after that the replica may not
+/// Passes an answer on from `replica` to `client`. Its head must come by the deadline; after that the replica may not
 /// fall silent for longer than the deployment's time-out.
-pub(super) async fn receive<R, W>(
-    replica: &mut R,
-    client: &mut W,
-    deadline: Instant,
-    deployment: &Deployment,
-    cx: &mut Exchange<'_>,
-) -> Result<Received, Failed>
+pub(super) async fn receive<R, W>(replica: &mut R, client: &mut W, cx: &mut Exchange<'_>) -> Result<Received, Failed>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let mut bytes = cx.worker.buffers.small();
     let mut out = cx.worker.buffers.small();
-    let begun = begin(replica, client, &mut bytes, &mut out, deadline, deployment, cx).await;
+    let begun = begin(replica, client, &mut bytes, &mut out, cx).await;
     let done = match begun {
-        Ok(begun) => relay(replica, client, &mut bytes, &mut out, begun, deployment, cx).await,
+        Ok(begun) => relay(replica, client, &mut bytes, &mut out, begun, cx).await,
         Err(failed) => Err(failed),
     };
     cx.worker.buffers.put(bytes);
@@ -81,16 +72,14 @@ async fn begin<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     client: &mut W,
     bytes: &mut Vec<u8>,
     out: &mut Vec<u8>,
-    deadline: Instant,
-    deployment: &Deployment,
     cx: &mut Exchange<'_>,
 ) -> Result<Begun, Failed> {
     for _ in 0..INTERIM {
-        let length = head(replica, bytes, deadline, deployment, cx).await?;
+        let length = head(replica, bytes, cx).await?;
         let draining = cx.worker.is_draining();
         let begun = translate(&bytes[..length], cx.ticket, draining, out);
         bytes.drain(..length);
-        match begun.map_err(|why| Failed::Answer(unreadable(deployment, why), Some(Wrong::Broken)))? {
+        match begun.map_err(|why| unreadable(cx, why))? {
             Some(begun) => return Ok(begun),
             None if out.is_empty() => {}
             None => {
@@ -99,14 +88,12 @@ async fn begin<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
             }
         }
     }
-    Err(Failed::Answer(unreadable(deployment, "it never comes to the point"), Some(Wrong::Broken)))
+    Err(unreadable(cx, "it never comes to the point"))
 }
 
 async fn head<R: AsyncRead + Unpin>(
     replica: &mut R,
     bytes: &mut Vec<u8>,
-    deadline: Instant,
-    deployment: &Deployment,
     cx: &mut Exchange<'_>,
 ) -> Result<usize, Failed> {
     let mut seen = 0;
@@ -115,34 +102,30 @@ async fn head<R: AsyncRead + Unpin>(
             Scan::End(length) => return Ok(length),
             Scan::More(to) if to <= MAX_HEAD => seen = to,
             Scan::More(_) => {
-                return Err(Failed::Answer(unreadable(deployment, "its head is too long"), Some(Wrong::Broken)));
+                return Err(unreadable(cx, "its head is too long"));
             }
             Scan::BareLine => {
-                return Err(Failed::Answer(
-                    unreadable(deployment, "a line does not end in CR LF"),
-                    Some(Wrong::Broken),
-                ));
+                return Err(unreadable(cx, "a line does not end in CR LF"));
             }
         }
         bytes.reserve(4096);
-        match cx.timer.by(deadline, replica.read_buf(bytes)).await {
+        match cx.timer.by(cx.deadline, replica.read_buf(bytes)).await {
             Some(Ok(read)) if read > 0 => {}
-            Some(_) => return Err(Failed::Answer(crashed(deployment), Some(Wrong::Broken))),
-            None => return Err(Failed::Answer(too_slow(deployment), Some(Wrong::Broken))),
+            Some(_) => return Err(crashed(cx)),
+            None => return Err(Failed::Answer(too_slow(cx), Some(Wrong::Broken))),
         }
     }
 }
 
-fn unreadable(deployment: &Deployment, why: &'static str) -> Answer {
-    Answer::model("UnreadableAnswer", format!("the answer of deployment `{}` makes no sense: {why}", deployment.name))
+fn unreadable(cx: &Exchange<'_>, why: &str) -> Failed {
+    let message = format!("the answer of deployment `{}` makes no sense: {why}", cx.name());
+    Failed::Answer(Answer::model("UnreadableAnswer", message), Some(Wrong::Broken))
 }
 
-fn crashed(deployment: &Deployment) -> Answer {
-    let message = format!(
-        "a replica of deployment `{}` closed the connection without an answer; its log may say why",
-        deployment.name
-    );
-    Answer::model("ModelCrashed", message)
+fn crashed(cx: &Exchange<'_>) -> Failed {
+    let hint = "closed the connection without an answer; its log may say why";
+    let message = format!("a replica of deployment `{}` {hint}", cx.name());
+    Failed::Answer(Answer::model("ModelCrashed", message), Some(Wrong::Broken))
 }
 
 /// Puts a replica's head into the caller's form. `None` for an interim one, which is in `out` if it is worth passing on.
@@ -257,7 +240,6 @@ async fn relay<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     bytes: &mut Vec<u8>,
     out: &mut Vec<u8>,
     mut begun: Begun,
-    deployment: &Deployment,
     cx: &mut Exchange<'_>,
 ) -> Result<Received, Failed> {
     let stall = cx.worker.limits.stall;
@@ -291,7 +273,7 @@ async fn relay<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         bytes.clear();
         out.clear();
         debug_assert!(bytes.capacity() >= LARGE);
-        match cx.timer.within(deployment.timeout, replica.read_buf(bytes)).await {
+        match cx.timer.within(cx.timeout, replica.read_buf(bytes)).await {
             Some(Ok(read)) if read > 0 => {}
             Some(end) if ends(body, &end) => return finish(client, begun, out, cx).await,
             _ => return Err(broken()),

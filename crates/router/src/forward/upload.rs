@@ -12,7 +12,6 @@ use std::{cell::Cell, pin::pin};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split},
     net::TcpStream,
-    time::Instant,
 };
 
 /// How far an upload came.
@@ -30,7 +29,6 @@ pub(super) async fn both_ways<S: Io>(
     bytes: &mut Vec<u8>,
     head: &[u8],
     plan: &Plan,
-    deadline: Instant,
     cx: &mut Exchange<'_>,
 ) -> Result<Received, Failed> {
     if plan.expects {
@@ -43,7 +41,7 @@ pub(super) async fn both_ways<S: Io>(
     let done = {
         let mut upload = Upload { worker: cx.worker, plan, count: &count, timer: Timer::new() };
         let mut up = pin!(upload.run(&mut from_client, &mut to_replica, bytes, head));
-        let mut down = pin!(receive(&mut from_replica, &mut to_client, deadline, &plan.deployment, cx));
+        let mut down = pin!(receive(&mut from_replica, &mut to_client, cx));
         loop {
             tokio::select! {
                 biased;

@@ -80,7 +80,7 @@ pub(crate) fn parse<'h, 'b>(bytes: &'b [u8], room: &'h mut Room<'b>) -> Result<R
     match parsed.parse_with_uninit_headers(bytes, room) {
         Ok(Status::Complete(length)) if length == bytes.len() => {}
         Ok(_) => return Err(BadHead::Malformed("the head ends too early")),
-        Err(error) => return Err(because(error)),
+        Err(error) => return Err(because(error, bytes)),
     }
     let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version) else {
         return Err(BadHead::Malformed("the request line is incomplete"));
@@ -159,15 +159,16 @@ impl<'b> Request<'_, 'b> {
 
     fn connection(&mut self, value: &'b [u8]) -> Result<(), BadHead> {
         for word in words(value) {
-            match word.to_ascii_lowercase().as_slice() {
-                b"close" => self.persistent = false,
-                b"keep-alive" if !self.modern => self.persistent = true,
-                b"keep-alive" | b"upgrade" | b"" => {}
+            let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
+            if is("close") {
+                self.persistent = false;
+            } else if is("keep-alive") {
+                self.persistent |= !self.modern;
+            } else if !is("upgrade") && !word.is_empty() {
                 // One list is enough for any client that is sane.
-                _ if self.nominated.is_some_and(|list| list != value) => {
+                if self.nominated.replace(value).is_some_and(|list| list != value) {
                     return Err(BadHead::Malformed("`connection` names fields in two places"));
                 }
-                _ => self.nominated = Some(value),
             }
         }
         Ok(())
@@ -204,10 +205,12 @@ pub(crate) fn length(value: &[u8]) -> Result<u64, BadHead> {
     }
 }
 
-fn because(error: Error) -> BadHead {
+fn because(error: Error, bytes: &[u8]) -> BadHead {
+    let line = bytes.split(|b| *b == b'\r').next().unwrap_or_default();
+    let versioned = line.split(|b| *b == b' ').nth(2).is_some_and(|word| word.starts_with(b"HTTP/"));
     match error {
         Error::TooManyHeaders => BadHead::TooLarge,
-        Error::Version => BadHead::Version,
+        Error::Version if versioned => BadHead::Version,
         Error::HeaderName => BadHead::Malformed("a field's name is not one"),
         Error::HeaderValue => BadHead::Malformed("a field's value holds a control character"),
         _ => BadHead::Malformed("the request line cannot be read"),

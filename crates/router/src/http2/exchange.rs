@@ -10,8 +10,14 @@ use crate::http::{
 use ::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, request::Parts};
 use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream, server::SendResponse};
-use std::{future::poll_fn, mem::MaybeUninit};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, split};
+use std::{future::poll_fn, mem::MaybeUninit, pin::pin, time::Duration};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, split},
+    time::timeout,
+};
+
+/// How long a caller may go on sending what nobody needs any more.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// Nothing more can be done for a stream.
 struct Over;
@@ -21,10 +27,10 @@ pub(super) async fn exchange(request: Request<RecvStream>, mut respond: SendResp
     let (mut from, mut to) = split(pipe);
     let (head, body) = request.into_parts();
     let bodiless = head.method == "HEAD";
-    let mut up = std::pin::pin!(upload(&head, body, &mut to));
+    let mut up = pin!(upload(&head, body, &mut to));
     let mut sent = false;
     let answered = {
-        let mut down = std::pin::pin!(answer(&mut from, &mut respond, bodiless));
+        let mut down = pin!(answer(&mut from, &mut respond, bodiless));
         loop {
             tokio::select! {
                 biased;
@@ -37,9 +43,10 @@ pub(super) async fn exchange(request: Request<RecvStream>, mut respond: SendResp
             }
         }
     };
+    // A caller may hear of a reset before it has read the answer; one that is nearly done had better finish.
     if answered.is_err() {
         respond.send_reset(Reason::INTERNAL_ERROR);
-    } else if !sent {
+    } else if !sent && timeout(LINGER, up).await.is_err() {
         respond.send_reset(Reason::NO_ERROR);
     }
 }

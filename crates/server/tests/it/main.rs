@@ -7,6 +7,7 @@ mod agents;
 mod artifacts;
 mod assets;
 mod blobs;
+mod clusters;
 mod computes;
 mod datastores;
 mod endpoints;
@@ -184,6 +185,7 @@ fn settings() -> Settings {
         resource_group: "g".into(),
         workspace: "default".into(),
         public_url: None,
+        authority: String::new(),
         bundle: None,
         instance_types: Vec::new(),
         isolation_required: false,

@@ -194,6 +194,10 @@ impl Tx<'_> {
     }
 
     pub fn delete_compute(&mut self, workspace: &str, name: &str) -> Result<bool, Error> {
+        self.exec(
+            "delete from cluster_targets where workspace = ?1 and compute = ?2",
+            &[workspace.into(), name.into()],
+        )?;
         Ok(self.exec("delete from computes where workspace = ?1 and name = ?2", &[workspace.into(), name.into()])? > 0)
     }
 
@@ -226,11 +230,12 @@ impl Tx<'_> {
 }
 
 /// Tables whose rows go with their workspace and need no more than that.
-const OWNED: [&str; 11] = [
+const OWNED: [&str; 12] = [
     "jobs",
     "assets",
     "datastores",
     "computes",
+    "cluster_targets",
     "records",
     "operations",
     "roles",
