@@ -9,6 +9,7 @@ mod cluster;
 mod containers;
 mod corpus;
 mod environments;
+mod extension;
 mod faults;
 mod harness;
 mod import;

@@ -253,6 +253,7 @@ fn prometheus(seen: &Seen, settings: &Settings) -> Health {
 fn loopback(server: &ServerSeen) -> Health {
     let (code, name) = ("P45100", "SERVER_IS_LOOPBACK");
     match is_loopback(&server.url) {
+        _ if server.url.is_empty() => skipped(code, name, "no extension says which server it uses"),
         true => failed(
             code,
             name,

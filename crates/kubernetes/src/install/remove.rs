@@ -7,6 +7,7 @@ use crate::{
     connect::{Cluster, Error},
     instance_type::InstanceType,
     names::{ATTEMPT, OPERATOR, PART_OF, PRODUCT},
+    reservation,
 };
 use futures_util::future::try_join_all;
 use k8s_openapi::api::core::v1::Pod;
@@ -81,6 +82,14 @@ pub async fn instance_types(cluster: &Cluster) -> Result<Vec<String>, Error> {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
         Err(error) => Err(cluster.told("list instance types", error)),
     }
+}
+
+/// Removes the pods that hold memory back, where nobody wants it held any more.
+pub async fn release_memory(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);
+    let held = ListParams::default().labels(reservation::LABEL);
+    let done = pods.delete_collection(&DeleteParams::background(), &held).await;
+    done.map(drop).map_err(|error| cluster.told("remove the pods that hold memory back", error))
 }
 
 /// Removes everything and waits until it is gone. `keep_types` leaves instance types and their definition.
