@@ -96,7 +96,7 @@ fn a_server_that_was_away_finds_everything_as_it_left_it() {
 fn what_is_stopped_before_it_ran_is_gone_at_once() {
     for gangs in BOTH {
         let Some(stage) = Stage::set(with(gangs)) else { return };
-        let nodes = stage.cluster.ok(&["get", "nodes", "-l", "peregrine.test/node=fake", "-o", "name"]).lines().count();
+        let nodes = stage.fake_nodes();
         let attempt = stage.want(nodes as u32 + 1, |_| {});
         stage.until("it to wait", || !stage.wire.waiting(&attempt).is_empty());
         stage.wire.with().stop.insert(attempt.clone());
