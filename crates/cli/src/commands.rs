@@ -139,6 +139,11 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
             gen_docs::write(&to)?;
             Ok(ExitCode::SUCCESS)
         }
+        #[cfg(feature = "kubernetes")]
+        Noun::Gen(args::machine::GenVerb::Deploy { to }) => {
+            gen_docs::deploy(&to)?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

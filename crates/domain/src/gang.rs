@@ -12,8 +12,8 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A waiting agent that was not heard of for this long does not count as being there. It asks three times as often.
-pub const FRESH_MS: i64 = 60_000;
+/// A waiting agent that was not heard of for this long does not count as being there.
+pub const FRESH_MS: i64 = 15_000;
 
 /// All parts of an attempt, by index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +98,16 @@ impl Gang {
             }
         }
         Joined::Take(Part { index: joining.part, addresses: self.parts.iter().map(PartState::address).collect() })
+    }
+
+    /// Its pods are made anew: whoever waited is not there any more. Whether anyone did.
+    pub fn scatter(&mut self) -> bool {
+        let mut scattered = false;
+        for part in self.parts.iter_mut().filter(|part| matches!(part, PartState::Waiting { .. })) {
+            *part = PartState::Absent;
+            scattered = true;
+        }
+        scattered
     }
 
     /// An agent that asks for its part has not begun with it, and is not to any more.
@@ -243,6 +253,15 @@ mod tests {
         assert_eq!(ask(&mut gang, 1, "b2", FRESH_MS + 1), all(1), "a pod that was made anew has another address");
         assert_eq!(ask(&mut gang, 0, "a", FRESH_MS + 2), all(0));
         assert_eq!(ask(&mut gang, 0, "a", 9 * FRESH_MS), all(0), "an answer that was lost is given again");
+    }
+
+    #[test]
+    fn who_waited_in_pods_that_are_made_anew_is_not_there() {
+        let mut gang = Gang::of(2);
+        ask(&mut gang, 0, "a", 0);
+        assert!(gang.scatter() && !gang.scatter());
+        assert_eq!(ask(&mut gang, 1, "b", 1), Joined::Wait);
+        assert!(matches!(ask(&mut gang, 0, "a2", 2), Joined::Take(_)));
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod wait;
 
 pub use apply::{Applied, apply, remove_one, roll_back};
 pub use look::{look, report};
-pub use remove::{Left, Removal, instance_types, leftovers, remove, running_attempts};
+pub use remove::{Left, Removal, instance_types, leftovers, release_memory, remove, running_attempts};
 pub use wait::until_ready;
 
 use crate::{

@@ -41,7 +41,9 @@ pub fn compute(spec: &Value, location: &str) -> Value {
             let mut inner = rest(spec);
             // A file has more settings one level deeper than the wire.
             if let Some(Value::Object(more)) = inner.remove("properties") {
-                more.into_iter().for_each(|(key, value)| drop(inner.entry(camel(&key)).or_insert(value)));
+                for (key, value) in more {
+                    inner.entry(camel(&key)).or_insert(value);
+                }
             }
             inner.entry("namespace").or_insert_with(|| json!("default"));
             put(&mut p, "properties", Value::Object(inner));

@@ -86,6 +86,9 @@ pub(crate) struct Shape {
     /// The server's address as pods reach it; the one in use when absent
     #[arg(long, value_name = "URL")]
     pub(crate) server: Option<String>,
+    /// PEM file with the authority that signed the server's certificate, where pods' systems do not know it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) server_authority: Option<PathBuf>,
     /// Image of Peregrine
     #[arg(long, value_name = "REF")]
     pub(crate) image: Option<String>,

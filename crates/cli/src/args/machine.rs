@@ -195,6 +195,13 @@ pub(crate) enum GenVerb {
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
     },
+    /// Write the Helm chart and the definitions for Kubernetes
+    #[cfg(feature = "kubernetes")]
+    Deploy {
+        /// Folder to write to
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+    },
 }
 
 #[cfg(test)]

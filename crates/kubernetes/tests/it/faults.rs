@@ -11,24 +11,47 @@ fn with(gangs: Gangs) -> Settings {
 const BOTH: [Gangs; 2] = [Gangs::Gates, Gangs::Volcano];
 
 #[test]
-fn a_pod_that_is_deleted_or_loses_its_node_may_be_tried_again() {
+fn a_pod_that_is_deleted_may_be_tried_again() {
     for gangs in BOTH {
         let Some(stage) = Stage::set(with(gangs)) else { return };
-        let (deleted, lost) = (stage.want(2, |_| {}), stage.want(1, |_| {}));
-        stage.until("them to run", || {
-            stage.pods(&deleted, "Running").len() == 2 && stage.pods(&lost, "Running").len() == 1
-        });
-        stage.cluster.ok(&["delete", &stage.pods(&deleted, "")[1]]);
-        let pod = stage.pods(&lost, "")[0].clone();
-        let node = stage.cluster.field(&pod, ".spec.nodeName");
-        stage.cluster.ok(&["delete", "node", &node]);
-        stage.until("word of both", || stage.wire.gone(&deleted).is_some() && stage.wire.gone(&lost).is_some());
-        assert_eq!(stage.wire.gone(&deleted).unwrap().2, true);
-        let (code, why, retryable) = stage.wire.gone(&lost).unwrap();
-        assert!(code == "NodeLost" && retryable, "{code}: {why}");
-        stage.drop_and_see_nothing_left(&deleted);
-        stage.drop_and_see_nothing_left(&lost);
+        let attempt = stage.want(2, |_| {});
+        stage.until("it to run", || stage.pods(&attempt, "Running").len() == 2);
+        stage.cluster.ok(&["delete", &stage.pods(&attempt, "")[1]]);
+        stage.until("word of it", || stage.wire.gone(&attempt).is_some());
+        let (code, why, retryable) = stage.wire.gone(&attempt).unwrap();
+        assert!(code == "Deleted" && retryable, "{code}: {why}");
+        stage.drop_and_see_nothing_left(&attempt);
     }
+}
+
+#[test]
+fn a_pod_whose_node_leaves_the_cluster_may_be_tried_again() {
+    let Some(stage) = Stage::set(with(Gangs::Gates)) else { return };
+    // A node of the test's own, which no kubelet brings back.
+    let name = format!("leaves-{}", stage.namespace());
+    let node = format!(
+        r#"{{"apiVersion": "v1", "kind": "Node", "metadata": {{"name": "{name}", "labels": {{"test": "{name}"}}}}}}"#
+    );
+    stage.cluster.apply(&node);
+    let has = r#"{"cpu": "4", "memory": "8Gi", "pods": "10"}"#;
+    let status = format!(
+        r#"{{"status": {{"capacity": {has}, "allocatable": {has}, "conditions": [{{"type": "Ready", "status": "True", "reason": "Test",
+        "lastHeartbeatTime": "2099-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"}}]}}}}"#
+    );
+    stage.cluster.ok(&["patch", "node", &name, "--subresource=status", "--type=merge", "-p", &status]);
+    stage.cluster.apply(&format!(
+        r#"{{"apiVersion": "amlarc.azureml.com/v1alpha1", "kind": "InstanceType", "metadata": {{"name": "{name}"}}, "spec":
+        {{"nodeSelector": {{"test": "{name}"}}, "tolerations": [{{"operator": "Exists"}}],
+        "resources": {{"requests": {{"cpu": "1", "memory": "1Gi"}}, "limits": {{"cpu": "1", "memory": "1Gi"}}}}}}}}"#
+    ));
+    let attempt = stage.want(1, |launch| launch.instance_type.clone_from(&name));
+    stage.until("it to have the node", || stage.wire.bound(&attempt) == 1);
+    stage.cluster.ok(&["delete", "node", &name]);
+    stage.until("word of it", || stage.wire.gone(&attempt).is_some());
+    let (code, why, retryable) = stage.wire.gone(&attempt).unwrap();
+    assert!(code == "NodeLost" && retryable, "{code}: {why}");
+    stage.cluster.ok(&["delete", "instancetype", &name]);
+    stage.drop_and_see_nothing_left(&attempt);
 }
 
 #[test]
@@ -73,7 +96,7 @@ fn a_server_that_was_away_finds_everything_as_it_left_it() {
 fn what_is_stopped_before_it_ran_is_gone_at_once() {
     for gangs in BOTH {
         let Some(stage) = Stage::set(with(gangs)) else { return };
-        let nodes = stage.cluster.ok(&["get", "nodes", "-l", "peregrine.test/node=fake", "-o", "name"]).lines().count();
+        let nodes = stage.fake_nodes();
         let attempt = stage.want(nodes as u32 + 1, |_| {});
         stage.until("it to wait", || !stage.wire.waiting(&attempt).is_empty());
         stage.wire.with().stop.insert(attempt.clone());

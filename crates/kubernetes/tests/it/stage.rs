@@ -43,7 +43,7 @@ pub(crate) struct Stage {
 }
 
 /// A type for fake nodes: with a GPU, so that few fit on one.
-pub(crate) const TYPE: &str = "fake-gpus";
+const TYPE: &str = "fake-gpus";
 
 impl Stage {
     /// `None` where there is no cluster.
@@ -51,7 +51,7 @@ impl Stage {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let cluster = Cluster::lease()?;
         let crd = serde_json::to_string(&instance_type::definition()).unwrap();
-        cluster.apply(&crd.replace('$', "$"));
+        cluster.apply(&crd);
         cluster.ok(&["wait", "--for=condition=Established", "crd/instancetypes.amlarc.azureml.com", "--timeout=60s"]);
         cluster.apply(&format!(
             r#"{{"apiVersion": "amlarc.azureml.com/v1alpha1", "kind": "InstanceType", "metadata": {{"name": "{TYPE}"}}, "spec":
@@ -145,10 +145,20 @@ impl Stage {
         uids
     }
 
-    pub(crate) fn until(&self, what: &str, mut so: impl FnMut() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+    pub(crate) fn fake_nodes(&self) -> usize {
+        self.cluster.ok(&["get", "nodes", "-l", "peregrine.test/node=fake", "-o", "name"]).lines().count()
+    }
+
+    pub(crate) fn until(&self, what: &str, so: impl FnMut() -> bool) {
+        self.until_within(PATIENCE, what, so);
+    }
+
+    pub(crate) fn until_within(&self, patience: Duration, what: &str, mut so: impl FnMut() -> bool) {
+        let deadline = Instant::now() + patience;
         while !so() {
-            assert!(Instant::now() < deadline, "waited in vain for {what}; news: {:#?}", self.wire.with().news);
+            // Not while the news are borrowed: the server must be able to go on.
+            let news = format!("{:#?}", self.wire.with().news);
+            assert!(Instant::now() < deadline, "waited in vain for {what}; news: {news}");
             std::thread::sleep(Duration::from_millis(100));
         }
     }

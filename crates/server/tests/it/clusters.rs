@@ -1,6 +1,7 @@
 //! `/clusters` and `/cluster/v1`: a stand-in operator and stand-in pods speak the wire.
 
 mod attach;
+mod chaos;
 mod data;
 mod gangs;
 

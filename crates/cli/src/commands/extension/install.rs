@@ -75,6 +75,9 @@ pub(super) async fn upgrade(context: &Context, args: &Upgrade) -> Done {
         let gone = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": PROTECTED_SECRET, "namespace": namespace}});
         kube::remove_one(&cluster, &gone).await.map_err(failed)?;
     }
+    if !wanted.settings.memory_reservation {
+        kube::release_memory(&cluster, namespace).await.map_err(failed)?;
+    }
     leave_report(context, &cluster, namespace, Stage::Upgrade, &health).await;
     show(context, &wanted, &applied)
 }
@@ -153,20 +156,29 @@ fn sheet(
             Failure::input(format!("`{server}` is not an address of a server")).hint("write `https://ADDRESS:PORT`")
         );
     }
-    let own =
-        context.config.authority_file.clone().unwrap_or_else(|| agent::server::authority_file(&context.config.home));
     Ok(Install {
         cluster: cluster.to_owned(),
         namespace: namespace.to_owned(),
         image: shape.image.clone().unwrap_or_else(|| format!("peregrine:{}", env!("CARGO_PKG_VERSION"))),
         server: server.trim_end_matches('/').to_owned(),
-        authority: fs::read_to_string(own).ok(),
+        authority: authority(context, shape)?,
         proxy: [named(&shape.proxy_https), named(&shape.proxy_http), named(&shape.proxy_skip_range)],
         plain: typed.plain.clone(),
         settings: checked.settings,
         token: None,
         protected: (!typed.protected.is_empty()).then(|| typed.protected.clone()),
     })
+}
+
+/// The authority pods must trust to reach the server. A certificate of your own is taken to be of one they know already,
+/// unless its authority is named.
+fn authority(context: &Context, shape: &Shape) -> Done<Option<String>> {
+    let config = &context.config;
+    match shape.server_authority.as_ref().or(config.authority_file.as_ref()) {
+        Some(path) => Ok(Some(spec_file::read_text(path)?)),
+        None if config.tls_cert.is_some() || config.url.is_some() => Ok(None),
+        None => Ok(fs::read_to_string(agent::server::authority_file(&config.home)).ok()),
+    }
 }
 
 fn noticed(context: &Context, checked: Checked) -> Checked {

@@ -10,8 +10,12 @@ use domain::{
     gang::{Gang, Joined, Stage},
     report::{Joining, Poll, PollAnswer, Report, ReportAnswer, ReportBatch, What},
 };
+use std::time::Duration;
 use store::{Error, Tx};
 use tokio::time::Instant;
+
+/// How often an agent that waits for others is counted as being there; its connection shows that it is.
+const COUNT_EVERY: Duration = Duration::from_secs(5);
 
 /// What an agent is told.
 enum Told {
@@ -36,7 +40,11 @@ pub(super) async fn poll(app: &App, attempt: &AttemptId, poll: &Poll, url: &str)
             Told::Stop => return Ok(PollAnswer { stop: own(), ..PollAnswer::default() }),
             Told::Leave => return Ok(PollAnswer { unknown: own(), ..PollAnswer::default() }),
             Told::Nothing if Instant::now() >= deadline => return Ok(PollAnswer::default()),
-            Told::Nothing => drop(tokio::time::timeout_at(deadline, bell.changed()).await),
+            Told::Nothing => {
+                let waits = !poll.holds.contains(attempt);
+                let next = if waits { deadline.min(Instant::now() + COUNT_EVERY) } else { deadline };
+                let _ = tokio::time::timeout_at(next, bell.changed()).await;
+            }
         }
     }
 }

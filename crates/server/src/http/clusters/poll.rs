@@ -18,6 +18,7 @@ use axum::{Extension, Json, extract::State, http::HeaderMap};
 use domain::{
     AttemptId, JobState, Outcome, Timestamp,
     cluster::{Check, ClusterAnswer, ClusterPoll},
+    gang::Gang,
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -96,15 +97,26 @@ async fn answer(app: &App, name: &str, poll: &ClusterPoll, url: &str) -> Result<
         let here = |attempt: &&AttemptId| !leaving.contains(*attempt);
         let stop = holds.iter().filter(here).filter(|attempt| active.get(*attempt) == Some(&true)).cloned().collect();
         let remove = holds.iter().filter(here).filter(|attempt| !active.contains_key(*attempt)).cloned().collect();
-        let mut fresh = Vec::new();
+        let (mut fresh, mut again) = (Vec::new(), Vec::new());
         for attempt in tx.offered(&known, "placed")?.into_iter().filter(|attempt| !holds.contains(attempt)) {
-            if fresh.len() < LAUNCHES && !tx.gang(&attempt)?.is_some_and(|gang| gang.begun()) {
-                fresh.extend(launch::of(tx, attempt, &targets)?);
+            let gang = tx.gang(&attempt)?;
+            if fresh.len() == LAUNCHES || gang.as_ref().is_some_and(Gang::begun) {
+                continue;
             }
+            // Pods that are made anew have other agents in them.
+            if let Some(mut gang) = gang
+                && gang.scatter()
+            {
+                tx.put_gang(&attempt, &gang)?;
+                again.push(attempt.clone());
+            }
+            fresh.extend(launch::of(tx, attempt, &targets)?);
         }
-        Ok((cluster, targets, ClusterAnswer { stop, remove, launch: fresh, ..ClusterAnswer::default() }))
+        Ok((cluster, targets, again, ClusterAnswer { stop, remove, launch: fresh, ..ClusterAnswer::default() }))
     });
-    let (cluster, targets, mut answer) = look.await?;
+    let (cluster, targets, again, mut answer) = look.await?;
+    // If they are the same pods after all, they say so at once.
+    again.iter().for_each(|attempt| app.calls.ring(attempt));
     for launch in &mut answer.launch {
         launch::complete(app, launch, url);
     }
