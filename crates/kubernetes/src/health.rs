@@ -120,7 +120,11 @@ pub fn judge(seen: &Seen, server: &ServerSeen, settings: &Settings, stage: Stage
     if !seen.denied.is_empty() {
         return vec![denied(seen)];
     }
-    let mut all = vec![too_old(seen), denied(seen), terminating(seen), definition(seen), elsewhere(seen), nodes(seen)];
+    let permission = match stage {
+        Stage::Test => skipped("P40101", "PERMISSION_MISSING", "asked before something is changed"),
+        _ => denied(seen),
+    };
+    let mut all = vec![too_old(seen), permission, terminating(seen), definition(seen), elsewhere(seen), nodes(seen)];
     all.extend(
         INFERENCE.iter().map(|(code, name)| skipped(code, name, "endpoints are not run on Kubernetes by this release")),
     );

@@ -57,7 +57,10 @@ pub async fn leftovers(cluster: &Cluster) -> Result<Vec<Left>, Error> {
     let attempts = ATTEMPTS.iter().map(|kind| found(cluster, *kind, ATTEMPT));
     let extension = EXTENSION.iter().map(|kind| found(cluster, *kind, &ours));
     let (attempts, extension) = tokio::try_join!(try_join_all(attempts), try_join_all(extension))?;
-    let mut all: Vec<Left> = attempts.into_iter().chain(extension).flatten().collect();
+    // What an attempt consists of may carry both labels.
+    let mut known = BTreeSet::new();
+    let all = attempts.into_iter().chain(extension).flatten();
+    let mut all: Vec<Left> = all.filter(|one| known.insert(one.name())).collect();
     all.extend(lease(cluster, &all).await?);
     Ok(all)
 }
@@ -95,7 +98,7 @@ pub async fn release_memory(cluster: &Cluster, namespace: &str) -> Result<(), Er
 /// Removes everything and waits until it is gone. `keep_types` leaves instance types and their definition.
 pub async fn remove(cluster: &Cluster, namespace: &str, keep_types: bool, within: Duration) -> Result<Removal, Error> {
     let deadline = Instant::now() + within;
-    let mut removal = Removal::default();
+    let (mut removal, mut known) = (Removal::default(), BTreeSet::new());
     let foreign = foreign(cluster, namespace).await?;
     let stays = |one: &Left| {
         (keep_types && one.kind == DEFINITION) || (one.kind == NAMESPACE && (one.name != namespace || foreign))
@@ -114,8 +117,7 @@ pub async fn remove(cluster: &Cluster, namespace: &str, keep_types: bool, within
         let first: Vec<&Left> = left.iter().filter(|one| one.kind.name == "Deployment").collect();
         let now: Vec<&Left> = if first.is_empty() { left.iter().collect() } else { first };
         delete(cluster, &now).await?;
-        let fresh: Vec<Left> = now.into_iter().filter(|one| !removal.removed.contains(one)).cloned().collect();
-        removal.removed.extend(fresh);
+        removal.removed.extend(now.into_iter().filter(|one| known.insert(one.name())).cloned());
         sleep(Duration::from_millis(300)).await;
     }
 }
