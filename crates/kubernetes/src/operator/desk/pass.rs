@@ -263,8 +263,9 @@ impl Desk {
         // What an operator before began is finished: some of it is with the scheduler already.
         let (mut chosen, gated): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(_, gang)| gang.is_free());
         let mut rooms = self.world.rooms_left();
-        for gang in self.freeing.iter().filter_map(|attempt| self.world.gangs.get(attempt)) {
-            promise(&gang.need, gang.pods.values().filter(|part| part.gated).count() as u64, &mut rooms);
+        let going = self.freeing.iter().filter_map(|attempt| self.world.gangs.get(attempt));
+        for gang in going.chain(chosen.iter().map(|(_, gang)| *gang)) {
+            promise(&gang.need, gated_pods(gang).len() as u64, &mut rooms);
         }
         let now = self.cx.cluster_now();
         let candidates = gated.iter().map(|(attempt, gang)| Gated {
