@@ -18,7 +18,6 @@ const PATIENCE: Duration = Duration::from_secs(180);
 struct Lab<'a> {
     home: &'a Home,
     cluster: &'a Cluster,
-    namespace: String,
 }
 
 impl Lab<'_> {
@@ -70,16 +69,23 @@ fn jobs_live_on_a_real_node_from_install_to_uninstall() {
         installed.as_secs_f64(),
         (began.elapsed() - installed).as_secs_f64()
     );
-    let lab = Lab { home: &home, cluster: &cluster, namespace };
-    hello(&lab);
-    trains_with_inputs_and_outputs(&lab);
-    two_pods_know_each_other(&lab);
-    over_its_memory(&lab);
-    canceled_within_seconds(&lab);
-    tried_again_after_its_pod_is_killed(&lab);
+    let lab = Lab { home: &home, cluster: &cluster };
+    let steps: [(&str, fn(&Lab)); 6] = [
+        ("hello", hello),
+        ("training", trains_with_inputs_and_outputs),
+        ("two pods", two_pods_know_each_other),
+        ("out of memory", over_its_memory),
+        ("cancel", canceled_within_seconds),
+        ("another attempt", tried_again_after_its_pod_is_killed),
+    ];
+    for (name, step) in steps {
+        let began = Instant::now();
+        step(&lab);
+        println!("{name}: {:.1} s", began.elapsed().as_secs_f64());
+    }
     home.ok(&["compute", "detach", "-n", "lab", "--yes"]);
-    let left = cluster.ok(&["get", "pods,secrets", "-l", "peregrine.dev/attempt", "-o", "name"]);
-    assert_eq!(left, "", "nothing of a job is left in `{}`", lab.namespace);
+    let of_jobs = ["get", "pods,secrets,vcjobs", "-l", "peregrine.dev/attempt", "-o", "name"];
+    lab.until("nothing of a job to be left", || cluster.ok(&of_jobs).is_empty());
     home.ok(&["extension", "uninstall", "--kubeconfig", kubeconfig, "--yes"]);
 }
 

@@ -106,6 +106,23 @@ fn what_is_stopped_before_it_ran_is_gone_at_once() {
 }
 
 #[test]
+fn what_is_stopped_and_has_ended_is_removed_at_once() {
+    let Some(stage) = Stage::set(with(Gangs::Volcano)) else { return };
+    let attempt = stage.want(1, |_| {});
+    stage.until("it to run", || stage.pods(&attempt, "Running").len() == 1);
+    stage.wire.with().stop.insert(attempt.clone());
+    // Its agent would end the command and leave.
+    let pod = stage.pods(&attempt, "")[0].clone();
+    let ended = r#"{"status": {"phase": "Failed", "containerStatuses": [{"name": "job", "ready": false, "restartCount": 0, "image": "", "imageID": "",
+        "state": {"terminated": {"exitCode": 1, "reason": "Error"}}}]}}"#;
+    stage.cluster.ok(&["patch", &pod, "--subresource=status", "--type=merge", "-p", ended]);
+    stage.until("word of its end", || stage.wire.gone(&attempt).is_some());
+    let began = std::time::Instant::now();
+    stage.drop_and_see_nothing_left(&attempt);
+    assert!(began.elapsed().as_secs() < 30, "it took {:?}", began.elapsed());
+}
+
+#[test]
 fn a_target_is_checked_in_its_own_namespace() {
     let Some(stage) = Stage::set(with(Gangs::Gates)) else { return };
     let check = |id: &str, namespace: String| Check {

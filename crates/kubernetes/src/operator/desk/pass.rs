@@ -308,7 +308,9 @@ impl Desk {
             if memo.is_held(gang) {
                 holds.insert(attempt.clone());
             }
-            if gang.is_leaving() || memo.removing.is_some() || memo.stop_since.is_some() {
+            // What was stopped and has ended is to be removed, so the server must hear that it is still here.
+            let stopping = memo.stop_since.is_some() && !gang.is_over();
+            if gang.is_leaving() || memo.removing.is_some() || stopping {
                 leaving.push(attempt.clone());
             }
         }
