@@ -6,6 +6,7 @@
 
 use std::{
     fs, io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::{
@@ -141,6 +142,22 @@ impl Server {
         &self.folder
     }
 
+    /// Runs a statement on it, as one who may do everything.
+    pub(crate) fn ask(&self, sql: &str) -> Result<String, String> {
+        ask(&self.folder, sql)
+    }
+
+    /// Puts a file into its folder, readable by it alone; where it is.
+    pub(crate) fn give(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.join(name);
+        fs::write(&path, text).expect("the folder is ours");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("the file is ours");
+        if is_root() {
+            run(Command::new("chown").arg("postgres").arg(&path)).expect("root may give files away");
+        }
+        path
+    }
+
     /// A database of this server, which the test names and the server takes with it.
     pub(crate) fn make(&self, name: &str) -> Result<String, String> {
         ask(&self.folder, &format!("create database {name} template template0"))?;
@@ -179,6 +196,13 @@ fn as_postgres(program: &Path) -> Command {
     command
 }
 
+/// The port that the socket in this folder is named after.
+fn port(sockets: &Path) -> String {
+    let names = fs::read_dir(sockets).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut ports = names.filter_map(|name| name.to_str()?.strip_prefix(".s.PGSQL.").map(str::to_owned));
+    ports.find(|port| !port.ends_with(".lock")).unwrap_or_else(|| "5432".to_owned())
+}
+
 /// A number nobody else in this process has.
 fn next() -> u32 {
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -195,7 +219,19 @@ fn ask(sockets: &Path, sql: &str) -> Result<String, String> {
 
 pub(crate) fn psql(sockets: &Path, database: &str, sql: &str) -> Result<String, String> {
     let mut command = Command::new(programs()?.join("psql"));
-    command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", database, "-h"]);
+    command.env("PGPORT", port(sockets)).args([
+        "-X",
+        "-q",
+        "-A",
+        "-t",
+        "-v",
+        "ON_ERROR_STOP=1",
+        "-U",
+        "postgres",
+        "-d",
+        database,
+        "-h",
+    ]);
     let said = run(command.arg(sockets).args(["-c", sql]))?;
     Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned())
 }

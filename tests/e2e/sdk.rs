@@ -63,7 +63,7 @@ fn the_example_of_a_notebook_runs_as_it_stands() {
 }
 
 /// What `sdk env` prints, as a program reads it.
-fn variables(home: &Home) -> Vec<(String, String)> {
+pub(crate) fn variables(home: &Home) -> Vec<(String, String)> {
     let printed = home.ok(&["sdk", "env", "--dotenv"]);
     let pair = |line: &str| {
         let (name, value) = line.split_once('=').unwrap_or_else(|| panic!("not a variable: {line}"));

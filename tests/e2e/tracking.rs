@@ -1,11 +1,25 @@
 //! MLflow's own client against a real server: from inside a job, where nothing is set up, and from outside, step by step
 //! beside the answers of the reference server.
 
-use crate::{environments::shared_builds, harness::said, sdk::venv};
+mod autolog;
+mod crash;
+mod retention;
+mod webhooks;
+
+use crate::{
+    environments::shared_builds,
+    harness::{Home, said},
+    sdk::{variables, venv},
+    skip::skip,
+};
 use serde_json::Value;
 use std::{path::Path, process::Command};
 
 const VERSION: &str = "3.17.2";
+/// The last release before models got ids of their own.
+const LAST_OF_2: &str = "2.22.5";
+/// Azure's own plugin for MLflow.
+const PLUGIN: &str = "1.62.0.post6";
 
 #[test]
 fn a_script_that_logs_runs_unchanged_and_its_run_is_its_job() {
@@ -39,9 +53,50 @@ fn a_script_that_logs_runs_unchanged_and_its_run_is_its_job() {
 }
 
 #[test]
-fn the_whole_surface_answers_as_the_reference_does() {
+fn every_address_of_the_reference_is_served_or_left_out_for_a_reason() {
     let Some(python) = venv::with("mlflow", VERSION, &[]) else {
-        crate::skip::skip(&format!("mlflow {VERSION} is not kept here and the package index cannot be reached"));
+        skip(&format!("mlflow {VERSION} is not kept here and the package index cannot be reached"));
+        return;
+    };
+    let told = driven(&Home::new(), &python, "routes.py", &[]);
+    assert!(told["asked"].as_u64().unwrap() > 150, "{told}");
+}
+
+#[test]
+fn azures_plugin_tracks_keeps_files_and_registers() {
+    let Some(python) = venv::with("azureml-mlflow", PLUGIN, &["pandas", "cloudpickle"]) else {
+        skip(&format!("azureml-mlflow {PLUGIN} is not kept here and the package index cannot be reached"));
+        return;
+    };
+    let told = driven(&Home::new(), &python, "plugin.py", &[]);
+    eprintln!("azureml-mlflow {PLUGIN}: {told}");
+    assert!(told["checked"].as_u64().unwrap() >= 28, "{told}");
+}
+
+/// Runs a script of `tests/mlflow` against the server of a home, with what `sdk env` prints; its last line.
+fn driven(home: &Home, python: &Path, script: &str, arguments: &[&str]) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/mlflow").join(script);
+    let mut client = Command::new("timeout");
+    client.arg("400").arg(python).arg(script).args(arguments).current_dir(home.path()).env_remove("PYTHONPATH");
+    let told = said(client.envs(variables(home)).output().unwrap());
+    assert_eq!(told.code, Some(0), "{}\n{}", told.out, told.err);
+    serde_json::from_str(told.out.lines().last().unwrap()).unwrap()
+}
+
+#[test]
+fn the_whole_surface_answers_as_the_reference_does() {
+    compare(VERSION);
+}
+
+#[test]
+fn the_last_client_of_the_2_series_is_answered_as_by_the_reference() {
+    compare(LAST_OF_2);
+}
+
+/// Walks the surface with a client of this release; what the reference answered it is kept.
+fn compare(version: &str) {
+    let Some(python) = venv::with("mlflow", version, &[]) else {
+        skip(&format!("mlflow {version} is not kept here and the package index cannot be reached"));
         return;
     };
     // The client tags runs with the repository its script lies in: one that is the same wherever this one lies.

@@ -1,7 +1,7 @@
-//! Reference pages that the binary writes about itself: `docs/reference` holds those and nothing else.
+//! Files that the binary writes about itself: reference pages, the chart and the definitions for Kubernetes.
 //!
-//! Both modes generate into a scratch folder first and compare. A page that is no longer generated counts as a
-//! change, so the committed folder is always exactly what the binary says.
+//! Both modes generate into a scratch folder first and compare. A file that is no longer generated counts as a
+//! change, so the committed folders are always exactly what the binary says, and hold nothing else.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,45 +30,53 @@ impl Change {
     }
 }
 
-/// Brings `docs/reference` up to date.
+/// Folders whose files are all generated.
+const FOLDERS: &[&str] = &["docs/reference", "deploy/chart", "deploy/crds"];
+
+/// Brings the generated folders up to date.
 pub(crate) fn write(sh: &Shell) -> Result<(), Failed> {
     let fresh = generate(sh)?;
-    let home = reference(sh);
-    let changes = compare(&read(&home)?, &fresh);
+    let changes = compare(&pages(&sh.root)?, &fresh);
     for change in &changes {
         say(&change.line());
-        apply(&home, change, &fresh)?;
+        apply(&sh.root, change, &fresh)?;
     }
-    say(&format!("gen: {} of {} pages written in docs/reference", changes.len(), fresh.len()));
+    say(&format!("gen: {} of {} files written", changes.len(), fresh.len()));
     Ok(())
 }
 
 /// Fails, with the list, if `write` would change anything.
 pub(crate) fn check(sh: &Shell) -> Result<(), Failed> {
     let fresh = generate(sh)?;
-    let changes = compare(&read(&reference(sh))?, &fresh);
+    let changes = compare(&pages(&sh.root)?, &fresh);
     for change in &changes {
         say(&change.line());
     }
     match changes.len() {
         0 => Ok(()),
-        n => Err(Failed::Check(format!("{n} pages in `docs/reference` are out of date: run `cargo xtask gen`"))),
+        n => Err(Failed::Check(format!("{n} generated files are out of date: run `cargo xtask gen`"))),
     }
-}
-
-fn reference(sh: &Shell) -> PathBuf {
-    sh.root.join("docs").join("reference")
 }
 
 fn generate(sh: &Shell) -> Result<Pages, Failed> {
     steps::build_release(sh)?;
-    let scratch = sh.target().join("xtask").join("reference");
+    let scratch = sh.target().join("xtask").join("generated");
     if scratch.exists() {
         fs::remove_dir_all(&scratch).map_err(Failed::at(&scratch))?;
     }
-    fs::create_dir_all(&scratch).map_err(Failed::at(&scratch))?;
-    sh.run(sh.binary(), &["gen", "docs", "--to", &scratch.to_string_lossy()])?;
-    read(&scratch)
+    for (what, folder) in [("docs", "docs/reference"), ("deploy", "deploy")] {
+        sh.run(sh.binary(), &["gen", what, "--to", &scratch.join(folder).to_string_lossy()])?;
+    }
+    pages(&scratch)
+}
+
+/// The generated folders below a root, by path from it.
+fn pages(root: &Path) -> Result<Pages, Failed> {
+    let mut all = Pages::new();
+    for folder in FOLDERS {
+        all.extend(read(&root.join(folder))?.into_iter().map(|(page, text)| (Path::new(folder).join(page), text)));
+    }
+    Ok(all)
 }
 
 fn compare(committed: &Pages, fresh: &Pages) -> Vec<Change> {

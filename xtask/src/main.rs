@@ -33,7 +33,7 @@ usage: cargo xtask <command>
   e2e [filter]    build the release binary, then run tests/e2e against it
   examples        build the release binary, then run every job file under examples/
   dev             run a server in the foreground with its state in .dev/
-  gen [--check]   write docs/reference from the binary; with --check, only say what would change
+  gen [--check]   write docs/reference, the chart and definitions from the binary; with --check, only say what would change
   tidy            crate edges, module docs, names, links in documents, sizes
   deps            licences, bans and advisories (cargo-deny), unused dependencies (cargo-machete)
   cluster up      a real Kubernetes for tests: [--name X] [--fake-nodes N] [--autoscale MAX] [--no-volcano] [--no-node]

@@ -72,7 +72,7 @@ impl Cgroup {
     /// The group this process is in: its container's own, where it is in one.
     pub fn own() -> Option<Cgroup> {
         match Hierarchy::observe()? {
-            Hierarchy::V1 { memory, .. } => Some(Cgroup { version: 1, folders: vec![memory] }),
+            Hierarchy::V1 { cpu, memory } => Some(Cgroup { version: 1, folders: vec![cpu, memory] }),
             Hierarchy::V2 { candidates } => Some(Cgroup { version: 2, folders: vec![candidates.into_iter().next()?] }),
         }
     }
@@ -106,7 +106,7 @@ impl Cgroup {
         let counter = if self.version == 2 { "memory.events" } else { "memory.oom_control" };
         self.folders.iter().find_map(|folder| {
             // Kernels before 4.13 count only how often the limit was hit.
-            oom_kills(&read(&folder.join(counter)))
+            field(&read(&folder.join(counter)), "oom_kill")
                 .or_else(|| read(&folder.join("memory.failcnt")).trim().parse::<u64>().ok())
         })
     }
@@ -117,6 +117,18 @@ impl Cgroup {
         let limit = self.folders.iter().find_map(|folder| read(&folder.join(file)).trim().parse::<u64>().ok())?;
         // Version 1 says no limit by a number that no machine has.
         (limit < 1 << 60).then_some(limit)
+    }
+
+    /// Processor time its processes have used, in microseconds, and the memory they hold that cannot be taken back.
+    pub fn usage(&self) -> Option<(u64, u64)> {
+        let any = |file: &str| self.folders.iter().map(|folder| read(&folder.join(file))).find(|text| !text.is_empty());
+        let number = |file: &str| any(file)?.trim().parse::<u64>().ok();
+        let (processor, memory, cache) = match self.version {
+            2 => (field(&any("cpu.stat")?, "usage_usec")?, number("memory.current")?, "inactive_file"),
+            _ => (number("cpuacct.usage")? / 1000, number("memory.usage_in_bytes")?, "total_inactive_file"),
+        };
+        let cache = any("memory.stat").and_then(|stat| field(&stat, cache)).unwrap_or(0);
+        Some((processor, memory.saturating_sub(cache)))
     }
 
     /// The processes in the group now.
@@ -256,8 +268,9 @@ impl Cgroup {
     }
 }
 
-fn oom_kills(counters: &str) -> Option<u64> {
-    counters.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+/// One of the counters in a file that has a name and a number a line.
+fn field(counters: &str, name: &str) -> Option<u64> {
+    counters.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
 fn read(path: &Path) -> String {

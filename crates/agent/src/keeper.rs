@@ -64,6 +64,8 @@ struct Running {
     /// How the last agent ended.
     agent_code: Option<i32>,
     quick_ends: u32,
+    /// The pod has been told to go.
+    told_to_go: bool,
     to_agent: Option<OwnedWriteHalf>,
 }
 
@@ -100,6 +102,7 @@ pub async fn run(keeper: Keeper) -> io::Result<Option<i32>> {
         agent_left: false,
         agent_code: None,
         quick_ends: 0,
+        told_to_go: false,
         to_agent: None,
     };
     running.serve(listener).await?;
@@ -168,6 +171,10 @@ impl Running {
         known.push(Tell::Ready { instance: self.instance.clone() });
         for tell in known {
             self.tell(&tell).await;
+        }
+        // Heard while there was no agent, or one that was not listening yet.
+        if self.told_to_go {
+            self.terminate_agent();
         }
         BufReader::new(read).lines()
     }
@@ -292,16 +299,30 @@ impl Running {
     /// A polite end of a node's keeper ends the agent, which comes back with the next keeper; jobs run on. In a pod there
     /// is no next one: the agent ends the job, and leaves by itself.
     fn pass_terminate(&mut self) {
+        match self.keeper.of {
+            Of::Node => {
+                self.agent_left = true;
+                self.terminate_agent();
+            }
+            Of::Pod if self.to_agent.is_some() => self.terminate_agent(),
+            Of::Pod => {}
+        }
+        self.told_to_go = self.keeper.of == Of::Pod;
+    }
+
+    fn terminate_agent(&self) {
         if let Some(agent) = self.agent {
             let _ = rustix::process::kill_process(agent, Signal::TERM);
         }
-        self.agent_left |= self.keeper.of == Of::Node;
     }
 }
 
-/// In a container that runs out of memory the job is to go, and not those who can tell of it.
+/// In a container that runs out of memory the job is to go, and not those who can tell of it. A little is enough, and
+/// keeps its place among other pods of the node.
 fn prefer_to_kill(pid: Pid) {
-    let _ = fs::write(format!("/proc/{}/oom_score_adj", pid.as_raw_nonzero()), "1000");
+    let own = fs::read_to_string("/proc/self/oom_score_adj").ok().and_then(|own| own.trim().parse::<i32>().ok());
+    let more = own.unwrap_or(0).saturating_add(100).min(1000);
+    let _ = fs::write(format!("/proc/{}/oom_score_adj", pid.as_raw_nonzero()), more.to_string());
 }
 
 async fn next_line(from: &mut Option<tokio::io::Lines<BufReader<OwnedReadHalf>>>) -> Option<String> {

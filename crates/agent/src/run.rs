@@ -152,7 +152,7 @@ pub(crate) async fn held(messages: &mpsc::UnboundedSender<Message>) -> Holds {
 }
 
 async fn sample(cx: Arc<Context>) {
-    let mut sampler = Sampler::new();
+    let mut sampler = if cx.pod.is_some() { Sampler::of_container() } else { Sampler::new() };
     let mut every = tokio::time::interval(SAMPLE_EVERY);
     loop {
         every.tick().await;

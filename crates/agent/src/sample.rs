@@ -1,9 +1,9 @@
-//! Readings of the node's load for its charts: processors, memory, GPUs.
+//! Readings of the node's load for its charts: processors, memory, GPUs. In a pod, those of its container.
 //!
 //! Invariant: `cpu_percent` is the share of all processors that was busy between two readings, 0 to 100; the
 //! first reading covers the time since boot.
 
-use crate::gpu;
+use crate::{cgroup::Cgroup, gpu};
 use domain::{Timestamp, report::Sample};
 use std::fs;
 
@@ -11,6 +11,7 @@ use std::fs;
 #[derive(Debug, Default)]
 pub struct Sampler {
     last: Ticks,
+    container: Option<Cgroup>,
 }
 
 /// Processor time since boot, in the kernel's ticks, over all processors.
@@ -25,12 +26,21 @@ impl Sampler {
         Sampler::default()
     }
 
+    /// Of the container that this process is in.
+    pub fn of_container() -> Sampler {
+        Sampler { container: Cgroup::own().filter(|own| own.usage().is_some()), ..Sampler::default() }
+    }
+
     /// The load since the previous call. What cannot be read is zero.
     pub fn sample(&mut self, at: Timestamp) -> Sample {
-        let ticks = fs::read_to_string("/proc/stat").ok().and_then(|text| read_ticks(&text)).unwrap_or(self.last);
+        let (ticks, (memory_used_bytes, memory_total_bytes)) = match self.container.as_ref().and_then(in_container(at))
+        {
+            Some(read) => read,
+            None => (fs::read_to_string("/proc/stat").ok().and_then(|text| read_ticks(&text)), memory()),
+        };
+        let ticks = ticks.unwrap_or(self.last);
         let cpu_percent = percent(self.last, ticks);
         self.last = ticks;
-        let (memory_used_bytes, memory_total_bytes) = memory();
         Sample { at, cpu_percent, memory_used_bytes, memory_total_bytes, gpus: gpu::sample() }
     }
 }
@@ -38,6 +48,16 @@ impl Sampler {
 /// Used and total memory of this machine in bytes. Used is what could not be given to a new process.
 pub fn memory() -> (u64, u64) {
     read_memory(&fs::read_to_string("/proc/meminfo").unwrap_or_default())
+}
+
+/// Processor time and memory of a container, in microseconds of all processors it may use.
+fn in_container(at: Timestamp) -> impl Fn(&Cgroup) -> Option<(Option<Ticks>, (u64, u64))> {
+    move |group| {
+        let (busy, used) = group.usage()?;
+        let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+        let all = u64::try_from(at.0).unwrap_or(0).saturating_mul(1000).saturating_mul(processors);
+        Some((Some(Ticks { busy, all }), (used, group.memory_limit().unwrap_or_else(|| memory().1))))
+    }
 }
 
 fn read_ticks(stat: &str) -> Option<Ticks> {

@@ -87,6 +87,12 @@ pub const CALLS: &[Call] = calls! {
     "PATCH" "/api/2.0/mlflow/logged-models/{model}/tags" "logged_set_tags" Contributor "tag a logged model";
     "DELETE" "/api/2.0/mlflow/logged-models/{model}/tags/{tag}" "logged_delete_tag" Contributor "untag a logged model";
     "GET" "/api/2.0/mlflow/logged-models/{model}/artifacts/directories" "logged_files" Reader "files of a logged model";
+    "POST" "/api/2.0/mlflow/webhooks" "webhook_create" Contributor "ask to be told of changes in the model registry";
+    "GET" "/api/2.0/mlflow/webhooks" "webhook_list" Contributor "webhooks, newest first";
+    "GET" "/api/2.0/mlflow/webhooks/{webhook}" "webhook_get" Contributor "one webhook";
+    "PATCH" "/api/2.0/mlflow/webhooks/{webhook}" "webhook_update" Contributor "change a webhook";
+    "DELETE" "/api/2.0/mlflow/webhooks/{webhook}" "webhook_delete" Contributor "remove a webhook";
+    "POST" "/api/2.0/mlflow/webhooks/{webhook}/test" "webhook_test" Contributor "send a webhook an example and show its answer";
     "GET" "/api/2.0/mlflow/artifacts/list" "artifact_list" Reader "files of a run";
     "PUT" "/api/2.0/mlflow-artifacts/artifacts/{*path}" "artifact_put" Contributor "write a file of a run";
     "GET" "/api/2.0/mlflow-artifacts/artifacts/{*path}" "artifact_get" Reader "read a file of a run";

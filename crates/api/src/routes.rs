@@ -16,8 +16,12 @@ pub enum Access {
     Contributor,
     /// Who may change the workspace itself and its secrets.
     Owner,
-    /// The token of an agent.
+    /// The token of this machine's agent, or that of one attempt, whose agent is told and heard of nothing else.
     Agent,
+    /// The token of the attempt that the address names.
+    Attempt,
+    /// The token of a cluster's operator.
+    Cluster,
     /// A signed link, or the token of someone with a role in the blob's workspace.
     Signed,
 }
@@ -88,7 +92,7 @@ const fn route(
     Route { method, path, id, access, about }
 }
 
-use Access::{Agent, Contributor, Known, Open, Owner, Reader, Signed};
+use Access::{Agent, Attempt, Cluster, Contributor, Known, Open, Owner, Reader, Signed};
 
 /// Every route of the server but MLflow's calls, which have a table of their own.
 pub const ROUTES: &[Route] = &[
@@ -119,6 +123,13 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", "/admin/v1/principals/{id}", "principal_revoke", Owner, "end someone's access"),
     route("GET", "/admin/v1/audit", "audit", Owner, "every change and refusal, newest first"),
     route("POST", "/admin/v1/keys/rotate", "keys_rotate", Owner, "sign tokens with a new key from now on"),
+    route(
+        "POST",
+        "/admin/v1/free",
+        "free",
+        Owner,
+        "remove deleted runs and experiments for good, and give their space back",
+    ),
     route("GET", ws!("/roles"), "roles", Owner, "who has which role in the workspace"),
     route("PUT", ws!("/roles/{name}"), "role_grant", Owner, "give a principal a role"),
     route("DELETE", ws!("/roles/{name}"), "role_revoke", Owner, "take a principal's role away"),
@@ -551,6 +562,19 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", "/blob/{*path}", "blob_delete", Signed, "delete a blob"),
     route("POST", "/agent/v1/poll", "agent_poll", Agent, "assignments and stops; waits until there are some"),
     route("POST", "/agent/v1/report", "agent_report", Agent, "what happened to attempts, and readings of the node"),
+    route("PUT", "/agent/v1/attempts/{attempt}/logs/{*path}", "agent_log", Attempt, "add to a log at `offset`"),
+    route("GET", "/clusters", "clusters", Owner, "the Kubernetes clusters this server knows"),
+    route("GET", "/clusters/{name}", "cluster_get", Owner, "one of them"),
+    route("PUT", "/clusters/{name}", "cluster_put", Owner, "register a cluster, or renew its token; shows it once"),
+    route("DELETE", "/clusters/{name}", "cluster_delete", Owner, "forget a cluster that no target lies on"),
+    route(
+        "POST",
+        "/cluster/v1/poll",
+        "cluster_poll",
+        Cluster,
+        "what an operator is to do; waits until there is something",
+    ),
+    route("POST", "/cluster/v1/report", "cluster_report", Cluster, "what a cluster has, and what happened there"),
 ];
 
 /// Every route, MLflow's calls under each of their prefixes included.

@@ -3,6 +3,8 @@
 //! One file per noun. A leading `ml` is dropped, so that scripts written for `az ml` run as they are.
 
 pub(crate) mod asset;
+#[cfg(feature = "kubernetes")]
+pub(crate) mod extension;
 pub(crate) mod identity;
 pub(crate) mod import;
 pub(crate) mod job;
@@ -85,6 +87,10 @@ pub(crate) enum Noun {
     /// Manage compute targets: where jobs run
     #[command(subcommand)]
     Compute(place::ComputeVerb),
+    /// Make a Kubernetes cluster ready for jobs
+    #[cfg(feature = "kubernetes")]
+    #[command(subcommand)]
+    Extension(extension::ExtensionVerb),
     /// Manage workspaces
     #[command(subcommand)]
     Workspace(place::WorkspaceVerb),
@@ -139,6 +145,10 @@ pub(crate) enum Noun {
     Doctor,
     #[command(subcommand, hide = true)]
     Agent(machine::AgentVerb),
+    /// Run the operator of a cluster
+    #[cfg(feature = "kubernetes")]
+    #[command(hide = true)]
+    Operator(machine::Operator),
     #[command(subcommand, hide = true)]
     Gen(machine::GenVerb),
 }

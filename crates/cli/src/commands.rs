@@ -10,6 +10,8 @@ mod datastore;
 mod deployment;
 mod endpoint;
 pub(crate) mod environment;
+#[cfg(feature = "kubernetes")]
+mod extension;
 mod import;
 mod job;
 mod model;
@@ -24,6 +26,8 @@ mod workspace;
 
 pub(crate) use job::resolve_command;
 
+#[cfg(feature = "kubernetes")]
+use crate::operator;
 use crate::{
     args::{self, Noun},
     config::Config,
@@ -105,6 +109,8 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         Noun::BatchDeployment(verb) => wait(deployment::batch(context, verb)),
         Noun::Datastore(verb) => wait(datastore::run(context, verb)),
         Noun::Compute(verb) => wait(compute::run(context, verb)),
+        #[cfg(feature = "kubernetes")]
+        Noun::Extension(verb) => wait(extension::run(context, verb)),
         Noun::Workspace(verb) => wait(workspace::run(context, verb)),
         Noun::Sdk(verb) => wait(sdk::run(context, verb)),
         Noun::Import(verb) => wait(import::run(context, verb)),
@@ -126,8 +132,16 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         }
         Noun::Agent(args::machine::AgentVerb::Pod) => pod::keep(&context.config),
         Noun::Agent(args::machine::AgentVerb::Part) => pod::run(&context.config),
+        Noun::Agent(args::machine::AgentVerb::Place { to }) => pod::place(&to),
+        #[cfg(feature = "kubernetes")]
+        Noun::Operator(args) => operator::run(args),
         Noun::Gen(args::machine::GenVerb::Docs { to }) => {
             gen_docs::write(&to)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        #[cfg(feature = "kubernetes")]
+        Noun::Gen(args::machine::GenVerb::Deploy { to }) => {
+            gen_docs::deploy(&to)?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -24,6 +24,7 @@ use std::{
     fmt, fs, io,
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 use store::{Database, PostgresAddress};
 
@@ -46,6 +47,8 @@ pub(crate) struct Config {
     pub(crate) public_url: Option<String>,
     /// Requests a second that one caller may make; 0 for no limit.
     pub(crate) rate_limit: u32,
+    /// Webhooks may call plain http, this machine and private networks.
+    pub(crate) private_webhooks: bool,
     /// A server elsewhere; this machine's own when absent.
     pub(crate) url: Option<String>,
     pub(crate) token_file: Option<PathBuf>,
@@ -65,6 +68,8 @@ pub(crate) struct Config {
     pub(crate) cache_bytes: u64,
     /// The most the stores of a workspace may hold; 0 is no limit.
     pub(crate) storage_quota: u64,
+    /// How long deleted runs and experiments can be brought back; for ever where this is nothing.
+    pub(crate) keep_deleted: Option<Duration>,
     /// The records are in Postgres there, instead of in a file in the home.
     pub(crate) postgres: Option<PostgresAddress>,
     pub(crate) store_password_file: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! `gen docs`: the parts of the documentation that are written in code, as files.
+//! `gen docs` and `gen deploy`: the parts of the documentation and of deployments that are written in code, as files.
 //!
 //! Invariant: the same binary writes the same bytes, so that CI can tell whether the checked-in files are current.
 
@@ -15,11 +15,43 @@ use std::{fs, path::Path};
 pub(crate) fn write(to: &Path) -> Done {
     put(&to.join("cli.md"), &commands())?;
     put(&to.join("settings.md"), &settings())?;
+    #[cfg(feature = "kubernetes")]
+    put(&to.join("extension-settings.md"), &extension_settings())?;
     for noun in Noun::ALL {
         put(&to.join(format!("{noun}-file.md")), &reference(noun))?;
         put(&to.join(format!("schemas/{noun}.json")), &pretty(&json_schema(noun)))?;
     }
     put(&to.join("openapi.json"), &pretty(&api::openapi::openapi(env!("CARGO_PKG_VERSION"))))
+}
+
+/// Writes the Helm chart and the definitions of resources under `to`.
+#[cfg(feature = "kubernetes")]
+pub(crate) fn deploy(to: &Path) -> Done {
+    use kubernetes::manifests::chart;
+    for (path, text) in chart::files(env!("CARGO_PKG_VERSION")) {
+        put(&to.join("chart/peregrine-extension").join(path), &text)?;
+    }
+    put(&to.join("crds/instancetypes.yaml"), &chart::definition_file())
+}
+
+#[cfg(feature = "kubernetes")]
+fn extension_settings() -> String {
+    use kubernetes::settings::keys::{Effect, KEYS};
+    let mut out = String::from(
+        "# Settings of the extension\n\nGiven with `peregrine extension install --config key=value`, or as `settings` of the Helm chart. \
+         Secrets are given with `--config-protected key=FILE`.\n\n| Setting | Default | |\n|---|---|---|\n",
+    );
+    for key in KEYS {
+        let aliases: String = key.aliases.iter().map(|alias| format!(", also `{alias}`")).collect();
+        let here = match key.effect {
+            Effect::Used => String::new(),
+            Effect::Instead(text) => format!(" Accepted: {text}."),
+            Effect::Inference => " Kept for endpoints, which this release does not run on Kubernetes.".to_owned(),
+        };
+        let default = if key.default.is_empty() { String::new() } else { format!("`{}`", key.default) };
+        out.push_str(&format!("| `{}`{aliases} | {default} | {}.{here} |\n", key.name, key.about));
+    }
+    out
 }
 
 fn put(path: &Path, text: &str) -> Done {

@@ -11,6 +11,8 @@ mod doctor;
 mod failure;
 mod gen_docs;
 mod local;
+#[cfg(feature = "kubernetes")]
+mod operator;
 mod output;
 mod outside;
 mod pod;

@@ -70,6 +70,7 @@ async fn serve(config: &Config) -> Done {
         resource_group: config.resource_group.clone(),
         workspace: config.workspace.clone(),
         public_url: config.public_url.clone(),
+        authority: authority_of(config, &certificates)?,
         bundle: Some(bundle),
         instance_types: config.instance_types.clone(),
         isolation_required: config.isolation_required,
@@ -77,13 +78,19 @@ async fn serve(config: &Config) -> Done {
         storage_quota: config.storage_quota,
         idle: IDLE,
         rate_limit: config.rate_limit,
+        private_webhooks: config.private_webhooks,
+        keep_deleted: config.keep_deleted,
         clock: server::clock::now,
     };
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let driver = compute::LocalDriver::new(program, home.clone());
     let (stop_sender, stop) = watch::channel(false);
-    let context =
-        Context { store: store.clone(), drivers: Arc::new(vec![Box::new(driver)]), clock: server::clock::now };
+    let context = Context {
+        store: store.clone(),
+        drivers: Arc::new(vec![Box::new(driver)]),
+        keep_deleted: config.keep_deleted,
+        clock: server::clock::now,
+    };
     let address =
         agent::server::Address { pid: std::process::id(), url: listening.url.clone(), version, home: home.clone() };
     let url = listening.url.clone();
@@ -96,8 +103,18 @@ async fn serve(config: &Config) -> Done {
     Ok(())
 }
 
+/// The authority that others are to trust: our own, or the one the operator says has signed the given certificate.
+fn authority_of(config: &Config, certificates: &Certificates) -> Done<String> {
+    let file = match certificates {
+        Certificates::Own { .. } => Some(agent::server::authority_file(&config.home)),
+        Certificates::Given { .. } => config.authority_file.clone(),
+    };
+    let Some(file) = file else { return Ok(String::new()) };
+    Ok(fs::read_to_string(&file).with_context(|| format!("cannot read the authority `{}`", file.display()))?)
+}
+
 /// Turns `stop` true on the first polite signal.
-async fn until_told(stop: watch::Sender<bool>) {
+pub(crate) async fn until_told(stop: watch::Sender<bool>) {
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
     if let (Ok(mut terminate), Ok(mut interrupt)) = signals {
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }

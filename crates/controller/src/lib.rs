@@ -8,11 +8,12 @@ mod tend;
 mod upkeep;
 
 pub use schedule::{WINDOW, tick};
+pub use tend::give_up_checks;
 pub use upkeep::sweep;
 
 use compute::Driver;
 use domain::Timestamp;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use store::Store;
 use tokio::{sync::watch, task::JoinSet};
 
@@ -21,6 +22,8 @@ use tokio::{sync::watch, task::JoinSet};
 pub struct Context {
     pub store: Store,
     pub drivers: Arc<Vec<Box<dyn Driver>>>,
+    /// How long deleted runs and experiments can be brought back; for ever where this is nothing.
+    pub keep_deleted: Option<Duration>,
     pub clock: fn() -> Timestamp,
 }
 

@@ -1,10 +1,10 @@
 //! The scheduling loop: turns queued jobs into placements.
 
 use crate::{Context, until};
-use domain::{JobEvent, report::NodeFacts};
+use domain::{JobEvent, Resources, Timestamp, report::NodeFacts};
 use planner::{Decision, Handed, Node, Waiting, World};
 use std::{collections::HashMap, time::Duration};
-use store::{Bell, Error, QueuedJob, Tx};
+use store::{Bell, ClusterRow, Error, HERE, QueuedJob, Tx};
 use tokio::sync::watch;
 
 /// How many jobs an agent may hold: enough that it never waits for the server between two short jobs.
@@ -19,6 +19,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// How many queued jobs beyond the free places a round looks at.
 const LOOK_PAST: usize = 16;
+
+/// How many jobs of a cluster a round looks at: it takes all there are, one round after another.
+const FOR_CLUSTER: i64 = 512;
 
 pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
     let mut bell = cx.store.changed(Bell::Queue);
@@ -50,7 +53,7 @@ pub async fn tick(cx: &Context) -> Result<usize, Error> {
     record(cx, decisions, jobs).await
 }
 
-fn observe(tx: &mut Tx<'_>, now: domain::Timestamp) -> Result<(World, HashMap<i64, QueuedJob>), Error> {
+fn observe(tx: &mut Tx<'_>, now: Timestamp) -> Result<(World, HashMap<i64, QueuedJob>), Error> {
     let handed = tx.handed()?;
     let handed: Vec<Handed> = handed
         .into_iter()
@@ -62,21 +65,37 @@ fn observe(tx: &mut Tx<'_>, now: domain::Timestamp) -> Result<(World, HashMap<i6
         .into_iter()
         .map(|row| {
             let NodeFacts { node, capacity, .. } = row.facts;
-            let answers = now.0 - row.seen_at.0 < SILENT_MS;
-            // Every node so far is this machine; its agent holds whatever is handed out.
-            Node { name: node, target: "local".into(), capacity, answers, handed: handed.clone(), window: WINDOW }
+            let silent = (now.0 - row.seen_at.0 >= SILENT_MS).then(|| format!("the agent of `{node}` does not answer"));
+            // Every node of its own is this machine; its agent holds whatever is handed out.
+            Node { name: node, target: "local".into(), capacity, silent, handed: handed.clone(), window: WINDOW }
         })
         .collect();
     let queue = front(tx, &nodes, WINDOW.saturating_sub(held) + LOOK_PAST)?;
-    let waiting = queue.iter().map(|row| Waiting {
-        seq: row.job.seq,
-        job: row.job.name.clone(),
-        target: row.target.clone(),
-        priority: row.job.priority,
-        needs: row.needs,
-    });
-    let world = World { nodes, queue: waiting.collect() };
-    Ok((world, queue.into_iter().map(|row| (row.job.seq, row)).collect()))
+    let mut world = World { nodes, queue: queue.iter().map(|row| waiting(row, row.target.clone())).collect() };
+    let mut rows: HashMap<i64, QueuedJob> = queue.into_iter().map(|row| (row.job.seq, row)).collect();
+    for cluster in tx.clusters()? {
+        let queue = tx.queue(&cluster.name, FOR_CLUSTER)?;
+        if queue.is_empty() {
+            continue;
+        }
+        // No compute target has a `:` in its name.
+        let target = format!("cluster:{}", cluster.name);
+        world.queue.extend(queue.iter().map(|row| waiting(row, target.clone())));
+        world.nodes.push(node_of(&cluster, target, now));
+        rows.extend(queue.into_iter().map(|row| (row.job.seq, row)));
+    }
+    Ok((world, rows))
+}
+
+/// A cluster as a node: it has a scheduler of its own, so it gets all there is, as soon as it is heard of.
+fn node_of(cluster: &ClusterRow, target: String, now: Timestamp) -> Node {
+    let capacity = Resources { cpu_milli: u64::MAX, memory_bytes: u64::MAX, gpus: u32::MAX };
+    let silent = (!cluster.answers(now, SILENT_MS)).then(|| cluster.last_heard(now));
+    Node { name: cluster.name.clone(), target, capacity, silent, handed: Vec::new(), window: usize::MAX }
+}
+
+fn waiting(row: &QueuedJob, target: String) -> Waiting {
+    Waiting { seq: row.job.seq, job: row.job.name.clone(), target, priority: row.job.priority, needs: row.needs }
 }
 
 /// The front of the queue: far behind it nothing can change. Jobs that fit nowhere do not count, so that however many
@@ -84,7 +103,7 @@ fn observe(tx: &mut Tx<'_>, now: domain::Timestamp) -> Result<(World, HashMap<i6
 fn front(tx: &mut Tx<'_>, nodes: &[Node], wanted: usize) -> Result<Vec<QueuedJob>, Error> {
     let mut limit = wanted;
     loop {
-        let queue = tx.queue(i64::try_from(limit).unwrap_or(i64::MAX))?;
+        let queue = tx.queue(HERE, i64::try_from(limit).unwrap_or(i64::MAX))?;
         let fits = |row: &&QueuedJob| nodes.is_empty() || nodes.iter().any(|node| row.needs.fits_in(&node.capacity));
         let fitting = queue.iter().filter(fits).count();
         if queue.len() < limit || fitting >= wanted {
@@ -123,7 +142,7 @@ async fn record(cx: &Context, decisions: Vec<Decision>, mut jobs: HashMap<i64, Q
                     continue;
                 }
                 match tx.put_job(&job, None, now) {
-                    Ok(()) => tx.add_event(job.seq, now, "placed", &format!("handed to node `{node}`: {because}"))?,
+                    Ok(()) => tx.add_event(job.seq, now, "placed", &format!("handed to `{node}`: {because}"))?,
                     // Cancelled meanwhile; the next round sees it.
                     Err(Error::Conflict) => {}
                     Err(error) => return Err(error),

@@ -1,8 +1,13 @@
-//! The tending loop: each compute target's agent is there, or is started again.
+//! The tending loop: each compute target's agent is there, or is started again; a check that no operator answers ends.
 
 use crate::{Context, until};
+use domain::{Timestamp, cluster::Finding};
 use std::time::Duration;
+use store::{Error, Store};
 use tokio::sync::watch;
+
+/// How long an operator may take for the checks of a target.
+const CHECK_MS: i64 = 120_000;
 
 pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
     loop {
@@ -16,8 +21,33 @@ pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
             }
         });
         let _ = tended.await;
+        if let Err(error) = give_up_checks(&cx.store, (cx.clock)()).await {
+            tracing::error!(error = &error as &dyn std::error::Error, "cannot look after checks of compute targets");
+        }
         if !until(&mut stop, tokio::time::sleep(Duration::from_secs(1))).await {
             return;
         }
     }
+}
+
+/// Ends checks that were asked for long ago, so that whoever waits for them learns of it.
+pub async fn give_up_checks(store: &Store, now: Timestamp) -> Result<(), Error> {
+    let before = Timestamp(now.0 - CHECK_MS);
+    if store.read(move |tx| tx.overdue_targets(before)).await?.is_empty() {
+        return Ok(());
+    }
+    let given_up = store.write(move |tx| {
+        for row in tx.overdue_targets(before)? {
+            let detail = format!(
+                "the operator of cluster `{}` did not finish its checks in {} s; see its log, then attach again",
+                row.cluster,
+                CHECK_MS / 1000
+            );
+            let mut findings = row.findings.clone();
+            findings.push(Finding { check: "operator".to_owned(), passed: false, detail });
+            tx.put_findings(row, findings, true, now)?;
+        }
+        Ok(())
+    });
+    given_up.await
 }

@@ -1,8 +1,10 @@
-//! The upkeep loop: a copy of the database each day, the last few kept; uploads that nobody finished removed.
+//! The upkeep loop: a copy of the database each day, the last few kept; uploads that nobody finished and what was deleted
+//! long ago removed.
 
 use crate::{Context, until};
+use domain::Timestamp;
 use std::{fs, path::Path, time::Duration};
-use store::{Error, Store, files::Swept};
+use store::{Error, Freed, Store, files::Swept};
 use tokio::sync::watch;
 
 const KEEP: usize = 3;
@@ -25,19 +27,44 @@ pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
             return;
         }
         pause = HOUR;
+        free(&cx).await;
         if cx.store.is_file() {
             back_up(&cx).await;
         }
     }
 }
 
+/// Removes for good what was deleted long enough ago, and gives back the space of what is gone.
+async fn free(cx: &Context) {
+    let before = cx.keep_deleted.map(|kept| (cx.clock)().before(kept));
+    match cx.store.free(before).await {
+        Ok(freed) if freed == Freed::default() => {}
+        Ok(Freed { rows, file_bytes, database_bytes }) => {
+            tracing::info!(
+                rows.experiments,
+                rows.runs,
+                rows.models,
+                rows.kept,
+                file_bytes,
+                database_bytes,
+                "removed what was deleted long ago"
+            );
+        }
+        Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "cannot remove what was deleted"),
+    }
+}
+
+/// Readings are kept for a week, also of pods that are long gone.
+const KEEP_SAMPLES_MS: i64 = 7 * 24 * 3_600_000;
+
 /// Removes drafts and blocks nobody came back to and snapshots nothing refers to, and takes the sums of stores anew.
-pub async fn sweep(store: &Store, now: domain::Timestamp) -> Result<Swept, Error> {
+pub async fn sweep(store: &Store, now: Timestamp) -> Result<Swept, Error> {
     let files = store.files().clone();
     let first = move || {
         files.recount_all();
         (files.sweep_drafts(now), files.old_snapshots(now))
     };
+    store.write(move |tx| tx.drop_samples(Timestamp(now.0 - KEEP_SAMPLES_MS))).await?;
     let (drafts, old) = tokio::task::spawn_blocking(first).await.map_err(|_| Error::Closed)?;
     if old.is_empty() {
         return Ok(Swept { drafts, snapshots: 0 });

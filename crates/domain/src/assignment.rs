@@ -70,12 +70,42 @@ pub struct Plan {
     pub shm_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub docker_args: Vec<String>,
+    /// The named shape the requests came from, where the target makes something of the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_type: Option<String>,
 }
 
 impl Plan {
     /// What all nodes of the gang need together.
     pub fn needs(&self) -> Resources {
-        self.requests.times(self.distribution.as_ref().map_or(1, |d| d.nodes))
+        self.requests.times(self.nodes())
+    }
+
+    /// Every place it reads from or, where the mark is set, writes to.
+    pub fn places(&self) -> impl Iterator<Item = (&Place, bool)> {
+        let inputs = self.inputs.values().filter_map(|input| match input {
+            PlannedInput::Data { place, .. } => Some(place),
+            PlannedInput::Literal { .. } => None,
+        });
+        let build = self.environment.build.iter().map(|(place, _)| place);
+        let read = inputs.chain(self.code.iter()).chain(build).map(|place| (place, false));
+        read.chain(self.outputs.values().map(|output| (&output.place, true))).chain([(&self.artifacts, true)])
+    }
+
+    /// The same places, to be replaced by others that lead to the same bytes.
+    pub fn places_mut(&mut self) -> impl Iterator<Item = &mut Place> {
+        let inputs = self.inputs.values_mut().filter_map(|input| match input {
+            PlannedInput::Data { place, .. } => Some(place),
+            PlannedInput::Literal { .. } => None,
+        });
+        let build = self.environment.build.iter_mut().map(|(place, _)| place);
+        let outputs = self.outputs.values_mut().map(|output| &mut output.place);
+        inputs.chain(self.code.iter_mut()).chain(build).chain(outputs).chain([&mut self.artifacts])
+    }
+
+    /// How many nodes it runs on at once.
+    pub fn nodes(&self) -> u32 {
+        self.distribution.as_ref().map_or(1, |d| d.nodes)
     }
 }
 

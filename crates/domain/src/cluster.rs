@@ -23,12 +23,15 @@ pub struct ClusterFacts {
     pub training: bool,
     /// The extension was installed with inference on.
     pub inference: bool,
+    /// What no node can hold today may wait for one that can: nodes are added on demand, or the check was switched off.
+    #[serde(default)]
+    pub grows: bool,
     pub nodes: Vec<ClusterNode>,
     pub instance_types: Vec<ClusterInstanceType>,
 }
 
 impl ClusterFacts {
-    /// Changes when any of the facts does. The operator and the server compute it by themselves and compare.
+    /// Changes when any of the facts does; the operator sends it with every poll.
     pub fn digest(&self) -> String {
         let bytes = serde_json::to_vec(self).unwrap_or_default();
         // FNV-1a: nobody gains by a collision, which would delay one update.

@@ -9,6 +9,7 @@ pub mod causes;
 pub mod cluster;
 pub mod cron;
 pub mod curated;
+pub mod gang;
 pub mod job;
 pub mod names;
 pub mod report;

@@ -110,6 +110,11 @@ id!(
         && t.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 );
 id!(
+    /// A Kubernetes cluster that is known to this server.
+    ClusterName, "cluster", "1 to 63 letters, digits, `-`, `_` and `.`, starting with a letter or digit",
+    |t| t.len() <= 63 && starts_alphanumeric(t) && t.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+);
+id!(
     /// One try at a job, unique on a server: `att_<job sequence>_<number>`.
     AttemptId, "attempt", "`att_<sequence>_<number>`",
     |t| t.strip_prefix("att_").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit() || b == b'_'))

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
 
@@ -29,6 +29,11 @@ impl Timestamp {
     pub fn from_http_date(text: &str) -> Option<Timestamp> {
         let at = NaiveDateTime::parse_from_str(text.trim(), "%a, %d %b %Y %H:%M:%S GMT").ok()?;
         Some(Timestamp(at.and_utc().timestamp_millis()))
+    }
+
+    /// The instant so long before this one.
+    pub fn before(self, duration: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
     pub fn since(self, earlier: Timestamp) -> Duration {

@@ -9,11 +9,13 @@ pub mod limits;
 pub mod order;
 pub mod points;
 pub mod text;
+pub mod webhooks;
 
 pub use filter::{Clause, Comparator, Entity, Field, Fields, Filter, FilterValue, Subject};
 pub use limits::{Lifecycle, RunStatus, Stage, ViewType};
 pub use order::{Order, OrderKey};
 pub use points::{Corrupt, Point};
+pub use webhooks::WebhookEvent;
 
 /// Why a request was refused: the code clients branch on, and a sentence for people.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

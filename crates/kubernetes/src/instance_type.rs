@@ -6,6 +6,7 @@
 
 #![expect(unreachable_pub, reason = "the schema is derived from copies of these types that nobody else sees")]
 
+pub mod cluster;
 pub mod files;
 mod rules;
 pub mod sizes;
@@ -14,11 +15,11 @@ use crate::quantity;
 use domain::{Resources, cluster::ClusterInstanceType, resources::DEFAULT_INSTANCE_TYPE};
 use k8s_openapi::{
     api::core::v1::{Affinity, ResourceRequirements, Toleration},
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::api::resource::Quantity,
 };
 use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The name under which GPUs are asked for by number alone.
@@ -138,9 +139,29 @@ pub fn built_in() -> InstanceType {
     InstanceType::new(DEFAULT_INSTANCE_TYPE, spec)
 }
 
-/// The definition of the resource, as the cluster is told it.
-pub fn definition() -> CustomResourceDefinition {
-    InstanceType::crd()
+/// The definition of the resource, as the cluster is told it. What Kubernetes says of its own fields is left out: it is
+/// most of the text and stands in Kubernetes' documentation.
+pub fn definition() -> Value {
+    let mut definition = json!(InstanceType::crd());
+    let spec = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    for field in ["affinity", "tolerations"] {
+        let about = spec[field]["description"].clone();
+        strip(&mut spec[field]);
+        spec[field]["description"] = about;
+    }
+    definition
+}
+
+/// Takes descriptions away, at every depth. One that is a schema is a field of that name.
+fn strip(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            map.retain(|key, value| key != "description" || !value.is_string());
+            map.values_mut().for_each(strip);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        _ => {}
+    }
 }
 
 fn of<'a>(amounts: &'a Amounts, name: &str) -> Option<&'a Quantity> {

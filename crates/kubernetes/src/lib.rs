@@ -4,6 +4,9 @@
 //! operator must remember is in the cluster itself, as labels on what it made. Invariants: nothing outside this crate knows
 //! a Kubernetes type; every act may be repeated.
 
+pub mod connect;
+pub mod health;
+pub mod install;
 pub mod instance_type;
 pub mod manifests;
 pub mod names;

@@ -89,7 +89,7 @@ pub fn objects(install: &Install) -> Vec<Value> {
 
 /// The definition of instance types, labelled as ours.
 pub fn definition() -> Value {
-    let mut definition = json!(instance_type::definition());
+    let mut definition = instance_type::definition();
     definition["metadata"]["labels"] = json!({ PART_OF: PRODUCT });
     definition
 }

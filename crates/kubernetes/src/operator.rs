@@ -199,6 +199,7 @@ async fn about(operator: &Operator, client: &Client) -> Result<(Offers, About), 
         kubernetes_version: version.git_version,
         gangs: String::new(),
         training: operator.settings.training,
+        grows: operator.settings.node_autoscaling || operator.settings.skip_resource_validation,
         node_selector: operator.settings.node_selector.clone(),
     };
     Ok((offers(client).await?, about))

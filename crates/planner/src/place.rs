@@ -20,8 +20,8 @@ pub struct Node {
     /// The compute target the node belongs to.
     pub target: String,
     pub capacity: Resources,
-    /// Its agent was heard of lately.
-    pub answers: bool,
+    /// Why it gets no work although it is there, in words; `None` for one that was heard of lately.
+    pub silent: Option<String>,
     pub handed: Vec<Handed>,
     /// How many jobs may be with the agent at once.
     pub window: usize,
@@ -67,10 +67,10 @@ fn decide(job: &Waiting, nodes: &mut [Node]) -> Decision {
         return wait(format!("needs {}, more than any node of `{}` has ({most})", job.needs.humane(), job.target));
     }
     of_target.retain(|node| job.needs.fits_in(&node.capacity));
-    if !of_target.iter().any(|node| node.answers) {
-        return wait(format!("the agent of `{}` does not answer", of_target[0].name));
+    if let Some(why) = of_target.iter().map(|node| node.silent.clone()).collect::<Option<Vec<_>>>() {
+        return wait(why.into_iter().next().unwrap_or_default());
     }
-    let least = of_target.into_iter().filter(|node| node.answers).min_by_key(|node| node.before(job.priority));
+    let least = of_target.into_iter().filter(|node| node.silent.is_none()).min_by_key(|node| node.before(job.priority));
     match least {
         Some(node) if node.before(job.priority) < node.window => {
             node.hand(job.priority);
@@ -119,7 +119,7 @@ mod tests {
                 name: parts[0].trim_end_matches('!').into(),
                 target: "t".into(),
                 capacity: cpu(parts[1]),
-                answers: !parts[0].ends_with('!'),
+                silent: parts[0].ends_with('!').then(|| "it does not answer".to_owned()),
                 handed: vec![Handed { priority: 1, count }],
                 window: parts[2].parse().unwrap(),
             }
@@ -188,8 +188,8 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_agent_is_named() {
-        check("n!:2:4 | a:1", expect!["a: the agent of `n` does not answer"]);
+    fn a_silent_node_says_why() {
+        check("n!:2:4 | a:1", expect!["a: it does not answer"]);
         check(" | a:1", expect!["a: compute target `t` has no node yet"]);
     }
 }

@@ -2,12 +2,16 @@
 
 use crate::{metrics::Metrics, problem::Problem};
 use api::arm::Scope;
-use domain::{InstanceType, Resources, Timestamp, report::NodeFacts, resources::DEFAULT_INSTANCE_TYPE};
+use axum::http::{HeaderMap, header};
+use domain::{
+    AttemptId, InstanceType, Resources, Timestamp, cluster::ClusterFacts, report::NodeFacts,
+    resources::DEFAULT_INSTANCE_TYPE,
+};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, atomic::AtomicUsize},
 };
-use store::{Store, WorkspaceRow, files::Files};
+use store::{Store, Tx, WorkspaceRow, files::Files};
 
 /// An agent that was not heard of for this long does not answer. It writes itself down more often than this.
 const SILENT_MS: i64 = 60_000;
@@ -22,6 +26,8 @@ pub struct Settings {
     pub workspace: String,
     /// How clients reach this server, where that is not the address it listens on.
     pub public_url: Option<String>,
+    /// The authority that signed this server's certificate, in PEM; empty where the system's are enough.
+    pub authority: String,
     /// The file of authorities that jobs on this machine are told to trust.
     pub bundle: Option<std::path::PathBuf>,
     /// The operator's own instance types of the local target.
@@ -36,6 +42,10 @@ pub struct Settings {
     pub idle: std::time::Duration,
     /// Requests a second that one caller may make; 0 for no limit.
     pub rate_limit: u32,
+    /// Webhooks may call plain http, this machine and private networks.
+    pub private_webhooks: bool,
+    /// How long deleted runs and experiments can be brought back; for ever where this is nothing.
+    pub keep_deleted: Option<std::time::Duration>,
     pub clock: fn() -> Timestamp,
 }
 
@@ -50,12 +60,16 @@ pub struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) tokens: crate::auth::Tokens,
     pub(crate) limits: crate::auth::Limits,
+    pub(crate) webhooks: crate::webhooks::Sender,
     /// `https://host:port`, as clients reach this server.
     pub(crate) url: String,
     /// All workspaces, by their names in lower case.
     workspaces: Mutex<HashMap<String, Arc<WorkspaceRow>>>,
     reloading: tokio::sync::Mutex<()>,
     pub(crate) nodes: Mutex<HashMap<String, Seen>>,
+    /// Agents of attempts elsewhere.
+    pub(crate) calls: crate::calls::Calls,
+    pub(crate) clusters: Mutex<HashMap<String, Watched>>,
     /// Blobs on their way in or out.
     pub(crate) transfers: AtomicUsize,
     started_at: Timestamp,
@@ -68,6 +82,22 @@ pub(crate) struct Seen {
     pub(crate) written_at: Timestamp,
     /// When all its attempts were last compared with what it holds.
     pub(crate) compared_at: Timestamp,
+}
+
+/// What is remembered of a cluster between two polls of its operator.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    pub(crate) written_at: Timestamp,
+    /// What the operator calls the facts it has.
+    pub(crate) facts: String,
+    /// When they were asked for.
+    pub(crate) asked_at: Option<Timestamp>,
+    /// Attempts that should be there and are not, and since when.
+    pub(crate) missing: HashMap<AttemptId, Timestamp>,
+    /// What the cluster has, once it was told or read.
+    pub(crate) told: Option<Arc<ClusterFacts>>,
+    /// When checks were last sent.
+    pub(crate) checks: HashMap<String, Timestamp>,
 }
 
 impl std::ops::Deref for App {
@@ -86,11 +116,14 @@ impl App {
             metrics: Metrics::default(),
             tokens,
             limits: crate::auth::Limits::new(settings.rate_limit),
+            webhooks: crate::webhooks::Sender::new(crate::webhooks::Reach { anywhere: settings.private_webhooks }),
             settings,
             url,
             workspaces: Mutex::default(),
             reloading: tokio::sync::Mutex::default(),
             nodes: Mutex::default(),
+            calls: crate::calls::Calls::default(),
+            clusters: Mutex::default(),
             transfers: AtomicUsize::new(0),
             started_at,
             store,
@@ -149,6 +182,38 @@ impl App {
         let nodes = self.nodes.lock().expect("nothing panics while it holds the table");
         let heard = nodes.values().map(|seen| seen.written_at).fold(self.started_at, Timestamp::max);
         self.now().0 - heard.0 > SILENT_MS
+    }
+
+    /// The same of the operator of a cluster.
+    pub(crate) fn cluster_is_silent(&self, cluster: &str) -> bool {
+        let heard = self.watched(cluster, |watched| watched.written_at).max(self.started_at);
+        self.now().0 - heard.0 > SILENT_MS
+    }
+
+    /// Looks at, or changes, what is remembered of a cluster.
+    pub(crate) fn watched<T>(&self, cluster: &str, work: impl FnOnce(&mut Watched) -> T) -> T {
+        let mut clusters = self.clusters.lock().expect("nothing panics while it holds the table");
+        work(clusters.entry(cluster.to_owned()).or_default())
+    }
+
+    /// What a cluster has, as its operator last told. They are many where it is large, so they are read once.
+    pub(crate) fn facts(&self, tx: &mut Tx<'_>, cluster: &str) -> Result<Arc<ClusterFacts>, store::Error> {
+        if let Some(told) = self.watched(cluster, |watched| watched.told.clone()) {
+            return Ok(told);
+        }
+        let read = Arc::new(tx.facts(cluster)?);
+        self.watched(cluster, |watched| watched.told = Some(Arc::clone(&read)));
+        Ok(read)
+    }
+
+    /// The address of this server as the sender of a request reached it, so that others there reach it too.
+    pub(crate) fn reached_by(&self, headers: &HeaderMap) -> String {
+        let plain = |host: &&str| host.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_:[]".contains(&b));
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).filter(plain);
+        match host.filter(|host| !host.is_empty() && self.settings.public_url.is_none()) {
+            Some(host) => format!("https://{host}"),
+            None => self.url.clone(),
+        }
     }
 
     /// What this machine offers, once its agent has said so.

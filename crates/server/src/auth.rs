@@ -16,7 +16,7 @@ pub(crate) use principals::{Principals, digest};
 
 use crate::problem::Problem;
 use axum::http::StatusCode;
-use domain::{Role, Timestamp, access::EVERYWHERE};
+use domain::{AttemptId, Role, Timestamp, access::EVERYWHERE};
 use principals::{Roles, allow};
 use std::{io, path::Path};
 use store::{
@@ -35,6 +35,10 @@ pub enum Who {
     Principal(String),
     /// A running job, with a token for itself only.
     Job { workspace: String, job: String },
+    /// The agent of one attempt, wherever it runs.
+    Attempt(AttemptId),
+    /// The operator of a cluster, with the token of this generation.
+    Cluster { name: String, generation: i64 },
     /// A running job that asked for an identity: works in its workspace as its user does.
     JobIdentity { workspace: String, job: String },
 }
@@ -59,6 +63,8 @@ impl Caller {
     pub(crate) fn on_record(&self) -> String {
         match &self.who {
             Who::Home | Who::Agent => self.name.clone(),
+            Who::Attempt(attempt) => format!("attempt:{attempt}"),
+            Who::Cluster { name, .. } => format!("cluster:{name}"),
             Who::Principal(id) => format!("{} ({id})", self.name),
             Who::Job { workspace, job } | Who::JobIdentity { workspace, job } => format!("job:{workspace}/{job}"),
         }
@@ -115,6 +121,7 @@ impl Tokens {
             .principal_of(token, now)
             .map(|row| of_principal(&row))
             .or_else(|| job_of(token, keyring, now))
+            .or_else(|| remote_of(token, keyring))
             .or_else(|| self.bearer(token, now));
         found.ok_or_else(|| {
             unauthorized("the token is not one of this server's, or its time is over; `peregrine sdk login` makes one")
@@ -170,6 +177,35 @@ pub(crate) fn job_of(token: &str, keyring: &Keyring, now: Timestamp) -> Option<C
     (now.0 < expires).then(|| Caller::new(who, job, Roles::new()))
 }
 
+/// A token for the agent of one attempt. It is good for as long as the attempt is.
+pub(crate) fn attempt_token(keyring: &Keyring, attempt: &AttemptId) -> String {
+    format!("attempt.{attempt}.{}", keyring.sign(&format!("attempt {attempt}")))
+}
+
+/// A token for the operator of a cluster, until there is one of a later generation.
+pub(crate) fn cluster_token(keyring: &Keyring, name: &str, generation: i64) -> String {
+    let claim = format!("{name}/{generation}");
+    format!("cluster.{claim}.{}", keyring.sign(&format!("cluster {claim}")))
+}
+
+/// The attempt or the cluster whose token this is.
+fn remote_of(token: &str, keyring: &Keyring) -> Option<Caller> {
+    let (kind, rest) = token.split_once('.')?;
+    let (claim, signature) = rest.rsplit_once('.')?;
+    if !keyring.signed(&format!("{kind} {claim}"), signature) {
+        return None;
+    }
+    let who = match kind {
+        "attempt" => Who::Attempt(AttemptId::parse(claim).ok()?),
+        "cluster" => {
+            let (name, generation) = claim.rsplit_once('/')?;
+            Who::Cluster { name: name.to_owned(), generation: generation.parse().ok()? }
+        }
+        _ => return None,
+    };
+    Some(Caller::new(who, claim, Roles::new()))
+}
+
 /// The token of a role, made at first use.
 pub fn make_token(keys: &Path, role: &str, keyring: &Keyring) -> io::Result<String> {
     let path = keys.join(format!("{role}.token"));
@@ -207,6 +243,13 @@ mod tests {
         assert_eq!(caller.who, Who::Job { workspace: "w".into(), job: "train".into() });
         assert!(!caller.may("w", Role::Reader));
         assert!(tokens.caller(Some(&header), store.keyring(), Timestamp(2000)).is_err());
+        let attempt = AttemptId::of(3, 1);
+        let mine = format!("Bearer {}", attempt_token(store.keyring(), &attempt));
+        assert_eq!(tokens.caller(Some(&mine), store.keyring(), Timestamp(1)).unwrap().who, Who::Attempt(attempt));
+        let forged = mine.replace("att_3_1", "att_3_2");
+        assert!(tokens.caller(Some(&forged), store.keyring(), Timestamp(1)).is_err());
+        let other = mine.replace("attempt.", "cluster.");
+        assert!(tokens.caller(Some(&other), store.keyring(), Timestamp(1)).is_err(), "a token is of one kind");
         assert!(tokens.caller(Some("Bearer nonsense"), store.keyring(), Timestamp(1)).is_err());
         assert!(tokens.caller(None, store.keyring(), Timestamp(1)).is_err());
     }

@@ -5,6 +5,7 @@ pub(crate) mod artifacts;
 pub(crate) mod assets;
 pub(crate) mod blobs;
 pub(crate) mod change;
+pub(crate) mod clusters;
 pub(crate) mod computes;
 pub(crate) mod datastores;
 pub(crate) mod history;
@@ -58,6 +59,8 @@ pub(crate) struct At {
     pub(crate) experiment: String,
     #[serde(default)]
     pub(crate) node: String,
+    #[serde(default)]
+    pub(crate) attempt: String,
 }
 
 impl At {

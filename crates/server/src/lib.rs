@@ -6,6 +6,7 @@
 
 mod app;
 mod auth;
+mod calls;
 mod canonical;
 pub mod clock;
 mod http;
@@ -16,6 +17,7 @@ mod problem;
 mod resolve;
 mod router;
 mod tls;
+mod webhooks;
 
 pub use app::{App, Settings};
 pub use auth::{Caller, Who, make_token};

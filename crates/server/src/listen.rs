@@ -95,6 +95,8 @@ pub async fn serve(
     let app = App::new(store, settings, tokens, url);
     crate::http::workspaces::ensure_default(&app).await?;
     let idle = app.settings.idle;
+    let mut loops = JoinSet::new();
+    loops.spawn(crate::webhooks::run(app.clone()));
     let router = router(app);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();

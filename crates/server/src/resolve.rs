@@ -3,6 +3,7 @@
 //! Everything is looked up once, when the job is accepted, so a job runs what its names meant at that moment. A name
 //! that does not exist is a mistake that lists those that do.
 
+mod cluster;
 mod data;
 mod environment;
 mod reach;
@@ -10,20 +11,29 @@ mod reach;
 use crate::{app::App, http::computes};
 use api::arm::{self, AssetRef, VersionRef};
 use domain::{
-    JobName, Place, Plan, PlannedInput, PlannedOutput, Resources,
+    InstanceType, JobName, Place, Plan, PlannedInput, PlannedOutput, Resources,
     assignment::{DistributionKind, InputMode, OutputMode, PlannedDistribution},
     resources::{DEFAULT_INSTANCE_TYPE, parse_bytes},
     sizes,
     spec::{CommandJob, DataType, Distribution, Input, Mistake, expression, expression::Reference},
 };
 use std::collections::BTreeMap;
-use store::{AssetRow, DatastoreRow, Tx, WorkspaceRow};
+use store::{AssetRow, DatastoreRow, TargetRow, Tx, WorkspaceRow};
 
 /// A plan and where it goes.
 pub(crate) struct Resolved {
     pub(crate) plan: Plan,
     pub(crate) target: String,
+    /// The cluster of the target; `HERE` for this machine.
+    pub(crate) cluster: String,
     pub(crate) max_retries: u32,
+}
+
+/// Where a job goes.
+struct Target {
+    name: String,
+    /// What it lies on, where that is a cluster.
+    on: Option<TargetRow>,
 }
 
 /// What resolving looks things up in.
@@ -64,7 +74,10 @@ pub(crate) fn place_to_share(
 impl Lookup<'_, '_> {
     fn resolve(&mut self, name: &JobName, spec: &CommandJob) -> Result<Resolved, store::Error> {
         let target = self.target(spec)?;
-        let (requests, limits) = self.resources(spec);
+        let shape = match &target.on {
+            Some(on) => self.cluster_resources(spec, on)?,
+            None => self.resources(spec),
+        };
         let plan = Plan {
             command: spec.command.clone(),
             code: self.code(spec)?,
@@ -73,53 +86,67 @@ impl Lookup<'_, '_> {
             inputs: self.inputs(spec)?,
             outputs: self.outputs(name, spec)?,
             artifacts: Place::Folder { path: self.app.files.artifacts(&self.workspace.name, name.as_str()) },
-            requests,
-            limits,
+            requests: shape.requests,
+            limits: shape.limits,
             timeout_seconds: spec.limits.timeout,
             distribution: self.distribution(spec),
             isolation_required: self.app.settings.isolation_required
                 || spec.properties.get("peregrine.isolation").is_some_and(|word| word == "required"),
             shm_bytes: spec.resources.shm_size.as_deref().and_then(parse_bytes),
             docker_args: spec.resources.docker_args.clone(),
+            instance_type: target.on.is_some().then_some(shape.name),
         };
-        self.fits(&plan, &target);
+        match &target.on {
+            Some(on) => {
+                self.fits_cluster(&plan, on)?;
+                self.reaches_pods(&plan, on);
+            }
+            None => self.fits(&plan, &target.name),
+        }
         let max_retries = self.max_retries(spec);
-        Ok(Resolved { plan, target, max_retries })
+        let cluster = target.on.map_or_else(|| store::HERE.to_owned(), |on| on.cluster);
+        Ok(Resolved { plan, target: target.name, cluster, max_retries })
     }
 
     fn mistake(&mut self, key: impl Into<String>, message: impl Into<String>, fix: impl Into<String>) {
         self.bad.push(Mistake::new(key, message, fix));
     }
 
-    fn target(&mut self, spec: &CommandJob) -> Result<String, store::Error> {
+    fn target(&mut self, spec: &CommandJob) -> Result<Target, store::Error> {
+        let here = |name: &str| Target { name: name.to_owned(), on: None };
         let name = spec.compute.as_deref().map_or_else(|| computes::LOCAL.to_owned(), arm::reference::compute_name);
         if name.eq_ignore_ascii_case(computes::LOCAL) {
-            return Ok(computes::LOCAL.to_owned());
+            return Ok(here(computes::LOCAL));
+        }
+        if let Some(on) = self.tx.target(&self.workspace.name, &name)? {
+            self.is_fit(&on);
+            return Ok(Target { name: on.target.compute.clone(), on: Some(on) });
         }
         if let Some(row) = self.tx.compute(&self.workspace.name, &name)? {
             if computes::check::runs_here(&row) {
-                return Ok(computes::LOCAL.to_owned());
+                return Ok(here(computes::LOCAL));
             }
             let kind = computes::check::kind_of(&row);
             let message =
                 format!("compute target `{name}` is of type `{kind}`, and targets of this type cannot run work yet");
             self.mistake("compute", message, "set `compute: azureml:local`, or add `--set compute=local`");
-            return Ok(name);
+            return Ok(here(&name));
         }
         let known =
             computes::with_local(self.tx.computes(&self.workspace.name)?.into_iter().map(|row| row.name).collect());
         let message = format!("there is no compute target `{name}` (there are: {})", known.join(", "));
         self.mistake("compute", message, "set `compute: azureml:local`, or add `--set compute=local`");
-        Ok(name)
+        Ok(here(&name))
     }
 
     /// What an instance type, or an Azure size standing for one, asks for and allows.
-    fn resources(&mut self, spec: &CommandJob) -> (Resources, Option<Resources>) {
+    fn resources(&mut self, spec: &CommandJob) -> InstanceType {
         let types = self.app.instance_types();
         let wanted = spec.resources.instance_type.as_deref().unwrap_or(DEFAULT_INSTANCE_TYPE);
         if let Some(kind) = types.iter().find(|kind| kind.name.eq_ignore_ascii_case(wanted)) {
-            return (kind.requests, kind.limits);
+            return kind.clone();
         }
+        let of = |requests| InstanceType { name: wanted.to_owned(), requests, limits: None };
         if let Some(size) = sizes::find(wanted) {
             let asked = Resources {
                 cpu_milli: u64::from(size.cores) * 1000,
@@ -133,7 +160,7 @@ impl Lookup<'_, '_> {
                 memory_bytes: asked.memory_bytes.min(most.memory_bytes),
                 gpus: asked.gpus.min(most.gpus),
             };
-            return (capped, None);
+            return of(capped);
         }
         let names: Vec<String> = types.into_iter().map(|kind| kind.name).collect();
         let message = format!("instance type `{wanted}` is not offered by `local` (offered: {})", names.join(", "));
@@ -142,7 +169,7 @@ impl Lookup<'_, '_> {
             message,
             "name one of these, an Azure VM size, or see `peregrine compute show -n local`",
         );
-        (Resources::default(), None)
+        of(Resources::default())
     }
 
     /// Work that no node will ever have room for is refused now, not left to wait for ever.

@@ -59,8 +59,8 @@ fn route_of(path: &str, method: &str) -> Option<&'static Route> {
 
 fn handler(route: &Route) -> MethodRouter<App> {
     use http::{
-        agents, artifacts, assets, blobs, computes, datastores, history, identity, jobs, meta, metrics, operations,
-        principals, records, registries, workspaces,
+        agents, artifacts, assets, blobs, clusters, computes, datastores, history, identity, jobs, meta, metrics,
+        operations, principals, records, registries, workspaces,
     };
     use records::{Kind, keys, scoring};
     let of = |kind: Kind| axum::Extension(kind);
@@ -78,6 +78,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "principal_revoke" => delete(principals::revoke),
         "audit" => get(principals::audit),
         "keys_rotate" => post(principals::rotate),
+        "free" => post(meta::free),
         "roles" => get(principals::roles),
         "role_grant" => put(principals::grant),
         "role_revoke" => delete(principals::ungrant),
@@ -183,6 +184,13 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "blob_delete" => delete(blobs::delete),
         "agent_poll" => post(agents::poll),
         "agent_report" => post(agents::report),
+        "agent_log" => put(agents::log),
+        "clusters" => get(clusters::list),
+        "cluster_get" => get(clusters::show),
+        "cluster_put" => put(clusters::put),
+        "cluster_delete" => delete(clusters::delete),
+        "cluster_poll" => post(clusters::poll),
+        "cluster_report" => post(clusters::report),
         id if id.starts_with("mlflow_") => http::mlflow::handler(id),
         other => unreachable!("route `{other}` has no handler"),
     }
@@ -219,7 +227,7 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
     let allowed = match allow(&app, &mut request, route, &place) {
         Ok(caller) => {
             let who = request.extensions().get::<Caller>().map(|caller| caller.who.clone());
-            still_runs(&app, who).await.map(|()| caller).map_err(|problem| (String::new(), problem))
+            still_good(&app, who).await.map(|()| caller).map_err(|problem| (String::new(), problem))
         }
         refused => refused,
     };
@@ -228,7 +236,9 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         Ok(caller) => {
             act.caller = caller.unwrap_or_default();
             // What is logged to a run is on record in the run.
-            let silent = method_is_read(&act.method) || id.starts_with("agent_") || api::mlflow::is_logging(id);
+            let own =
+                matches!(route.map(|route| route.access), Some(Access::Agent | Access::Attempt | Access::Cluster));
+            let silent = own || method_is_read(&act.method) || api::mlflow::is_logging(id);
             let seen = act.clone();
             let answer = if silent { next.run(request).await } else { store::acting(act, next.run(request)).await };
             // Some handlers learn only from the body or a link whether the caller may.
@@ -250,7 +260,7 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         // Part of the body may be unread, so the connection cannot carry another request.
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    let waits = matches!(id, "agent_poll" | "job_artifact" | "job_metrics_stream");
+    let waits = matches!(id, "agent_poll" | "cluster_poll" | "job_artifact" | "job_metrics_stream");
     if !waits {
         app.metrics.request_seconds.observe(started.elapsed().as_secs_f64());
     }
@@ -258,13 +268,25 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
     answer
 }
 
-/// An identity of a job is good for as long as the job is.
-async fn still_runs(app: &App, who: Option<Who>) -> Result<(), Problem> {
-    let Some(Who::JobIdentity { workspace, job }) = who else { return Ok(()) };
-    let row = app.store.read(move |tx| tx.job(&workspace, &job)).await?;
-    match row.is_some_and(|row| !row.job.state.is_ended()) {
-        true => Ok(()),
-        false => Err(unauthorized("the job whose identity this is has ended")),
+/// An identity of a job is good for as long as the job is, and a cluster's token until it is renewed.
+async fn still_good(app: &App, who: Option<Who>) -> Result<(), Problem> {
+    match who {
+        Some(Who::JobIdentity { workspace, job }) => {
+            let row = app.store.read(move |tx| tx.job(&workspace, &job)).await?;
+            let runs = row.is_some_and(|row| !row.job.state.is_ended());
+            if runs { Ok(()) } else { Err(unauthorized("the job whose identity this is has ended")) }
+        }
+        Some(Who::Cluster { name, generation }) => {
+            let known = name.clone();
+            let row = app.store.read(move |tx| tx.cluster(&known)).await?;
+            let message = format!(
+                "the token of cluster `{name}` was renewed, or the cluster is not registered any more; install the extension \
+                 again with `peregrine extension install --cluster-name {name}`"
+            );
+            let current = row.is_some_and(|row| row.generation == generation);
+            if current { Ok(()) } else { Err(unauthorized(&message)) }
+        }
+        _ => Ok(()),
     }
 }
 
@@ -325,12 +347,15 @@ fn allow(
         let calm = app.limits.take(&peer, app.now());
         stranger(if calm { problem } else { too_often() })
     })?;
-    let unlimited = matches!(caller.who, Who::Home | Who::Agent);
+    let unlimited = matches!(caller.who, Who::Home | Who::Agent | Who::Attempt(_) | Who::Cluster { .. });
     if !unlimited && !app.limits.take(&caller.name, app.now()) {
         return Err((caller.name, too_often()));
     }
     let tracking = route.is_some_and(|route| route.id.starts_with("mlflow_"));
-    let own = route.is_some_and(|route| is_own(&caller, route, place, request));
+    let own = route.is_some_and(|route| match &caller.who {
+        Who::Attempt(attempt) => named(route, request, "attempts", "{attempt}") == Some(attempt.as_str()),
+        _ => is_own(&caller, route, place, request),
+    });
     if let Err(problem) = check(app, &caller, (access, tracking), place, own) {
         return Err((caller.on_record(), problem));
     }
@@ -342,14 +367,18 @@ fn allow(
 /// Whether a job looks at itself.
 fn is_own(caller: &Caller, route: &Route, place: &str, request: &Request) -> bool {
     let Who::Job { workspace, job } = &caller.who else { return false };
-    let parts = route.path.split('/').zip(request.uri().path().split('/'));
-    // The name that follows the word `jobs`, in the route as in the address.
-    let mut after_jobs = parts.skip_while(|(word, _)| *word != "jobs").skip(1);
-    let named = after_jobs.next().filter(|(word, _)| *word == "{name}").map(|(_, name)| name);
+    let named = named(route, request, "jobs", "{name}");
     method_is_read(request.method().as_str()) && place.eq_ignore_ascii_case(workspace) && named == Some(job)
 }
 
-/// `tracking`: the route is one of MLflow's, whose handlers look closer at jobs. `own`: a job looks at itself.
+/// The name that follows a word, in the route as in the address.
+fn named<'r>(route: &Route, request: &'r Request, word: &str, name: &str) -> Option<&'r str> {
+    let parts = route.path.split('/').zip(request.uri().path().split('/'));
+    let mut after = parts.skip_while(|(part, _)| *part != word).skip(1);
+    after.next().filter(|(part, _)| *part == name).map(|(_, name)| name)
+}
+
+/// `tracking`: the route is one of MLflow's, whose handlers look closer at jobs. `own`: a job or an attempt is at itself.
 fn check(
     app: &App,
     caller: &Caller,
@@ -369,13 +398,20 @@ fn check(
         Access::Reader => Some(Role::Reader),
         Access::Contributor => Some(Role::Contributor),
         Access::Owner => Some(Role::Owner),
-        Access::Agent => {
-            let message = format!("{} may not do this; it is for agents", describe(caller));
-            return if caller.who == Who::Agent { Ok(()) } else { Err(Problem::forbidden(message)) };
+        Access::Agent | Access::Attempt | Access::Cluster => {
+            let (fits, whose) = match (access, &caller.who) {
+                (Access::Agent, who) => (matches!(who, Who::Agent | Who::Attempt(_)), "agents"),
+                (Access::Attempt, _) => (own, "the agent of that attempt"),
+                (_, who) => (matches!(who, Who::Cluster { .. }), "the operator of a cluster"),
+            };
+            let message = format!("{} may not do this; it is for {whose}", describe(caller));
+            return if fits { Ok(()) } else { Err(Problem::forbidden(message)) };
         }
     };
     let fits = match (&caller.who, needed) {
-        (Who::Agent, _) => false,
+        // Its handlers look at what of the blobs is the attempt's.
+        (Who::Attempt(_), _) => access == Access::Signed,
+        (Who::Agent | Who::Cluster { .. }, _) => false,
         (Who::Job { workspace, .. }, _) if tracking => place.eq_ignore_ascii_case(workspace),
         (Who::Job { .. }, Some(Role::Reader)) => own,
         (Who::Job { .. }, _) => false,
@@ -387,7 +423,7 @@ fn check(
     }
     Err(match (access, needed) {
         (Access::Signed, _) => unauthorized("a signed link or a user's token is needed"),
-        (_, Some(role)) if !matches!(caller.who, Who::Agent | Who::Job { .. }) => {
+        (_, Some(role)) if matches!(caller.who, Who::Home | Who::Principal(_) | Who::JobIdentity { .. }) => {
             let whole = "this server as a whole".to_owned();
             let place = if place == EVERYWHERE { whole } else { format!("`{place}`") };
             let hint = "an owner can give it with `peregrine principal grant`";
@@ -405,6 +441,8 @@ fn describe(caller: &Caller) -> String {
     match &caller.who {
         Who::Home | Who::Principal(_) => format!("user `{}`", caller.name),
         Who::Agent => "an agent".to_owned(),
+        Who::Attempt(attempt) => format!("the agent of attempt `{attempt}`"),
+        Who::Cluster { name, .. } => format!("the operator of cluster `{name}`"),
         Who::Job { job, .. } => format!("the token of job `{job}`"),
         Who::JobIdentity { job, .. } => format!("the identity of job `{job}`"),
     }

@@ -49,6 +49,10 @@ pub(crate) trait Connection {
     fn exec(&mut self, sql: &str, values: &[Value]) -> Result<usize, Error>;
     /// Runs a query; all its rows.
     fn fetch(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error>;
+    /// Gives up to so many unused pages back to the file system; how many bytes that were. Postgres sees to it by itself.
+    fn give_back(&mut self, _pages: i64) -> Result<u64, Error> {
+        Ok(0)
+    }
 }
 
 /// What a connection is for.
@@ -193,7 +197,9 @@ fn start<W: Send + 'static>(
 /// One read. Its answer is sent before the snapshot is let go; a panic ends it and nothing else.
 fn look_through(connection: &mut dyn Connection, look: Look) {
     let looked = panic::catch_unwind(AssertUnwindSafe(|| look(connection)));
-    let _ = if looked.is_ok() { connection.commit() } else { connection.rollback() };
+    if looked.is_err() || connection.commit().is_err() {
+        let _ = connection.rollback();
+    }
 }
 
 /// The writer's whole life: take what waits, commit it together, answer.

@@ -5,6 +5,7 @@
 //! The artifact container `azureml` holds `ExperimentRun/dcid.<job>/` for each job, which agents on this machine write to
 //! directly. `<home>/blobs/.drafts` holds what is being written; nothing there has a reader.
 
+mod append;
 mod beneath;
 mod blocks;
 mod draft;
@@ -13,6 +14,7 @@ mod note;
 mod sweep;
 mod usage;
 
+pub use append::Appended;
 pub use blocks::{Block, Staged, UnknownBlock};
 pub use draft::{Draft, Expectation, Expected, Put};
 pub use list::{Entry, Listing};

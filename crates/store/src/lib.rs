@@ -8,15 +8,17 @@
 mod engine;
 pub mod files;
 pub mod foreign;
+mod retention;
 pub mod secrets;
 pub mod tables;
 
 pub use engine::{BadAddress, Database, Engine, PostgresAddress, Row, SCHEMA_VERSION, Value, fold_log};
+pub use retention::Freed;
 pub use tables::{
-    Act, AssetKey, AssetRow, AuditRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, EventRow, ExperimentRow, InUse,
-    JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun, NodeRow, OperationRow,
-    PrincipalRow, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel, RunQuery, RunRow, Since, Texts,
-    VersionFilter, WorkspaceRow, acting,
+    Act, AssetKey, AssetRow, AuditRow, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, DeliveryRow, EventRow,
+    ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun,
+    NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel,
+    RunQuery, RunRow, Since, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow, acting,
 };
 
 use std::{
@@ -85,10 +87,14 @@ pub enum Bell {
     Jobs,
     /// Points of any run.
     Points,
+    /// Something for a cluster: a placement, a stop, an end, a check.
+    Clusters,
+    /// What is to be told to webhooks.
+    Deliveries,
 }
 
 /// How many bells there are.
-pub(crate) const BELLS: usize = 4;
+pub(crate) const BELLS: usize = 6;
 
 /// A handle to the store; cheap to clone.
 #[derive(Clone)]
@@ -212,6 +218,16 @@ impl Error {
 impl<'c> Tx<'c> {
     fn on(on: &'c mut dyn engine::Connection, keyring: &'c secrets::Keyring) -> Tx<'c> {
         Tx { on, changes: 0, rung: [false; BELLS], keyring }
+    }
+
+    /// Random bytes from the operating system.
+    pub fn random<const N: usize>(&self) -> [u8; N] {
+        self.keyring.random()
+    }
+
+    /// Gives up to so many unused pages back to the file system; how many bytes that were.
+    pub(crate) fn give_back(&mut self, pages: i64) -> Result<u64, Error> {
+        self.on.give_back(pages)
     }
 
     /// Rings this bell once the transaction is durable.

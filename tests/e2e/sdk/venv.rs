@@ -33,6 +33,21 @@ pub(crate) fn with(package: &str, version: &str, beside: &[&str]) -> Option<Path
     Some(python)
 }
 
+/// A folder with exactly these packages, for use beside an environment that has what they need.
+pub(crate) fn folder_with(name: &str, packages: &[&str]) -> Option<PathBuf> {
+    let folder = kept().join(name);
+    if !folder.join("complete").is_file() {
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(kept()).unwrap();
+        let target = folder.display().to_string();
+        let mut install = vec!["-m", "pip", "install", "--quiet", "--no-deps", "--target", &target];
+        install.extend(packages);
+        run("python3", &install)?;
+        fs::write(folder.join("complete"), packages.join(" ")).unwrap();
+    }
+    Some(folder)
+}
+
 fn kept() -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache"));

@@ -63,3 +63,62 @@ fn part_of(assignment: &Assignment, rank: u32) -> u32 {
         None => (rank / per_node) % parts,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::{
+        AttemptId, JobName, Part, Plan,
+        assignment::{DistributionKind, PlannedDistribution},
+    };
+
+    fn part(index: u32, parts: u32, (nodes, per_node, servers): (u32, u32, u32)) -> Assignment {
+        let spread = PlannedDistribution {
+            kind: DistributionKind::TensorFlow,
+            nodes,
+            processes_per_node: per_node,
+            parameter_servers: servers,
+        };
+        let addresses = (0..parts).map(|n| format!("10.0.0.{n}")).collect();
+        Assignment {
+            attempt: AttemptId::of(1, 0),
+            number: 0,
+            workspace: "w".into(),
+            job: JobName::parse("j").unwrap(),
+            priority: 0,
+            plan: Plan { distribution: Some(spread), ..Plan::default() },
+            part: (parts > 0).then_some(Part { index, addresses }),
+            secrets: Default::default(),
+            server_variables: Default::default(),
+        }
+    }
+
+    #[test]
+    fn every_rank_runs_in_exactly_one_part_and_its_host_is_that_part() {
+        for (parts, shape) in [(1, (1, 4, 0)), (2, (2, 3, 0)), (3, (3, 1, 2)), (2, (2, 1, 5)), (2, (4, 1, 1))] {
+            let mut seen = Vec::new();
+            for index in 0..parts {
+                let assignment = part(index, parts, shape);
+                let hosts = Hosts::of(&assignment);
+                let own = own(&assignment);
+                assert!(own.iter().all(|rank| hosts.of_rank(*rank) == format!("10.0.0.{index}")), "{parts} {shape:?}");
+                seen.extend(own);
+            }
+            seen.sort_unstable();
+            assert_eq!(seen, (0..ranks(&part(0, parts, shape))).collect::<Vec<_>>(), "{parts} {shape:?}");
+        }
+    }
+
+    #[test]
+    fn without_parts_all_ranks_are_here() {
+        let all = part(0, 0, (2, 2, 1));
+        assert_eq!(own(&all), [0, 1, 2, 3, 4]);
+        assert_eq!((Hosts::of(&all).all(), Hosts::of(&all).of_rank(4)), (&["127.0.0.1"][..], "127.0.0.1"));
+    }
+
+    #[test]
+    fn an_address_of_version_6_is_told_from_its_port() {
+        assert_eq!(with_port("fd00::1", 80), "[fd00::1]:80");
+        assert_eq!(with_port("10.0.0.1", 80), "10.0.0.1:80");
+    }
+}

@@ -39,6 +39,12 @@ pub fn compute(spec: &Value, location: &str) -> Value {
         "Kubernetes" => {
             put(&mut p, "computeLocation", json!(word(spec, "location").unwrap_or(location)));
             let mut inner = rest(spec);
+            // A file has more settings one level deeper than the wire.
+            if let Some(Value::Object(more)) = inner.remove("properties") {
+                for (key, value) in more {
+                    inner.entry(camel(&key)).or_insert(value);
+                }
+            }
             inner.entry("namespace").or_insert_with(|| json!("default"));
             put(&mut p, "properties", Value::Object(inner));
         }

@@ -1,7 +1,7 @@
 //! `peregrine server|router|config|agent|gen …`.
 
 use clap::{Args, Subcommand};
-use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf};
+use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerVerb {
@@ -19,6 +19,10 @@ pub(crate) enum ServerVerb {
     /// Copy the database while the server may be running
     #[command(after_help = "Examples:\n  peregrine server backup --to peregrine-backup.db")]
     Backup(Backup),
+    /// Remove deleted runs and experiments for good, and give their space back
+    #[command(after_help = "Examples:\n  peregrine server gc\n  peregrine server gc --older-than 7d\n  \
+                            peregrine server gc --older-than 0d")]
+    Gc(Gc),
     /// Show who changed what, and who was refused, newest first
     #[command(after_help = "Examples:\n  peregrine server audit\n  peregrine server audit -r 20 -o json")]
     Audit(Audit),
@@ -32,6 +36,22 @@ pub(crate) struct Audit {
     /// How many lines
     #[arg(short = 'r', long, value_name = "N", default_value = "50")]
     pub(crate) max_results: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Gc {
+    /// Only what was deleted at least so long ago, such as `7d` or `12h`; as long as `tracking.keep_deleted_days` says
+    /// when absent
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) older_than: Option<Duration>,
+}
+
+/// Reads days, hours, minutes and seconds, such as `7d` or `1d12h`.
+fn time(text: &str) -> Result<Duration, String> {
+    let (days, rest) = text.split_at(text.find('d').map_or(0, |at| at + 1));
+    let time = if rest.is_empty() { String::new() } else { format!("T{rest}") };
+    let read = domain::time::parse_iso_duration(&format!("P{days}{time}").to_uppercase());
+    read.ok_or_else(|| "write it like `7d`, `12h` or `1d12h`".to_owned())
 }
 
 #[derive(Debug, Args)]
@@ -128,6 +148,43 @@ pub(crate) enum AgentVerb {
     Pod,
     /// Run the agent of a pod
     Part,
+    /// Copy this program into a folder, for containers that do not have it
+    Place {
+        /// Folder to copy it to
+        to: PathBuf,
+    },
+}
+
+/// What an operator is told by its Deployment; each has a variable of its own.
+#[derive(Debug, Args)]
+pub(crate) struct Operator {
+    /// Address of the server [PEREGRINE_SERVER]
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// File with the cluster's token [PEREGRINE_TOKEN_FILE]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// File with the authority that signed the server's certificate [PEREGRINE_CA_FILE]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Image of this program, which brings the agent into pods [PEREGRINE_IMAGE]
+    #[arg(long, value_name = "REF")]
+    pub(crate) image: Option<String>,
+    /// Namespace the operator runs in [PEREGRINE_NAMESPACE]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// Name among several operators [POD_NAME]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) identity: Option<String>,
+    /// Settings of the extension as a JSON object [PEREGRINE_SETTINGS]
+    #[arg(long, value_name = "JSON")]
+    pub(crate) settings: Option<String>,
+    /// Address for metrics and probes
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:8080")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// How to reach the cluster, where the operator does not run in it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -138,4 +195,28 @@ pub(crate) enum GenVerb {
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
     },
+    /// Write the Helm chart and the definitions for Kubernetes
+    #[cfg(feature = "kubernetes")]
+    Deploy {
+        /// Folder to write to
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_in_days_hours_minutes_and_seconds() {
+        for (text, seconds) in
+            [("7d", 604_800), ("0d", 0), ("12h", 43_200), ("1d12h", 129_600), ("90m", 5400), ("5s", 5)]
+        {
+            assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for bad in ["", "7", "d", "1w2", "-1d", "x"] {
+            assert!(time(bad).is_err(), "{bad}");
+        }
+    }
 }

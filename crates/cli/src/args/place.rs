@@ -35,7 +35,8 @@ pub(crate) enum ComputeVerb {
     #[command(after_help = "Examples:\n  peregrine compute create -f local.yml")]
     Create(ComputeCreate),
     /// Attach a machine or cluster that exists
-    #[command(after_help = "Examples:\n  peregrine compute attach -f cluster.yml")]
+    #[command(after_help = "Examples:\n  peregrine compute attach -f cluster.yml\n  \
+                            peregrine compute attach --type kubernetes -n lab --namespace ml")]
     Attach(ComputeCreate),
     /// Show a compute target
     #[command(after_help = "Examples:\n  peregrine compute show -n local")]
@@ -51,7 +52,7 @@ pub(crate) enum ComputeVerb {
     Delete(Delete),
     /// Detach a compute target; the machines behind it stay
     #[command(after_help = "Examples:\n  peregrine compute detach -n lab --yes")]
-    Detach(Delete),
+    Detach(Detach),
     /// Start the machines of a compute target
     #[command(after_help = "Examples:\n  peregrine compute start -n box")]
     Start(Act),
@@ -70,6 +71,16 @@ pub(crate) enum ComputeVerb {
     /// List how much of what there is is in use
     #[command(after_help = "Examples:\n  peregrine compute list-usage")]
     ListUsage,
+    /// Apply instance types to a Kubernetes cluster: `InstanceType` and `InstanceTypeList` files
+    #[cfg(feature = "kubernetes")]
+    #[command(after_help = "Examples:\n  peregrine compute apply -f instance-types.yml\n  \
+                            peregrine compute apply -f small.yml gpu.yml --context lab --dry-run")]
+    Apply(ApplyTypes),
+    /// Print instance types that go with the nodes of a Kubernetes cluster
+    #[cfg(feature = "kubernetes")]
+    #[command(after_help = "Examples:\n  peregrine compute generate-instance-types\n  \
+                            peregrine compute generate-instance-types --apply")]
+    GenerateInstanceTypes(GenerateTypes),
     /// Check a compute file
     #[command(after_help = "Examples:\n  peregrine compute validate -f cluster.yml")]
     Validate(ValidateArgs),
@@ -220,6 +231,15 @@ pub(crate) struct Delete {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Detach {
+    #[command(flatten)]
+    pub(crate) delete: Delete,
+    /// Cancel the jobs that are there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct MountTest {
     /// Name
     #[arg(short, long)]
@@ -227,4 +247,30 @@ pub(crate) struct MountTest {
     /// Path in the datastore to read
     #[arg(short, long, default_value = "")]
     pub(crate) path: String,
+}
+
+#[cfg(feature = "kubernetes")]
+#[derive(Debug, Args)]
+pub(crate) struct ApplyTypes {
+    /// YAML files to read
+    #[arg(short, long, num_args = 1.., required = true, value_name = "FILE")]
+    pub(crate) file: Vec<std::path::PathBuf>,
+    #[command(flatten)]
+    pub(crate) reach: super::extension::Reach,
+    /// Only ask the cluster whether it would take them
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[cfg(feature = "kubernetes")]
+#[derive(Debug, Args)]
+pub(crate) struct GenerateTypes {
+    #[command(flatten)]
+    pub(crate) reach: super::extension::Reach,
+    /// Apply them instead of printing them
+    #[arg(long)]
+    pub(crate) apply: bool,
+    /// Leave no room for the memory that the extension holds back
+    #[arg(long)]
+    pub(crate) no_reservation: bool,
 }

@@ -1,5 +1,7 @@
 //! `peregrine compute …`.
 
+mod kubernetes;
+
 use super::{Context, Session, change, confirm, settle};
 use crate::{
     args::{
@@ -56,13 +58,20 @@ pub(super) async fn run(context: &Context, verb: ComputeVerb) -> Done<ExitCode> 
         ComputeVerb::List(args) => list(context, &args).await?,
         ComputeVerb::Update(args) => update(context, &args).await?,
         ComputeVerb::Delete(args) => delete(context, &args, "Delete").await?,
-        ComputeVerb::Detach(args) => delete(context, &args, "Detach").await?,
+        ComputeVerb::Detach(args) => {
+            let how = if args.force { "Detach&force=true" } else { "Detach" };
+            delete(context, &args.delete, how).await?;
+        }
         ComputeVerb::Start(args) => act(context, &args, "start").await?,
         ComputeVerb::Stop(args) => act(context, &args, "stop").await?,
         ComputeVerb::Restart(args) => act(context, &args, "restart").await?,
         ComputeVerb::ListUsage => list_usage(context).await?,
         ComputeVerb::ListNodes(args) => list_nodes(context, &args).await?,
         ComputeVerb::ListSizes => list_sizes(context)?,
+        #[cfg(feature = "kubernetes")]
+        ComputeVerb::Apply(args) => super::extension::types::apply(context, &args).await?,
+        #[cfg(feature = "kubernetes")]
+        ComputeVerb::GenerateInstanceTypes(args) => super::extension::types::generate(context, &args).await?,
         ComputeVerb::Validate(args) => validate(context, &args)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -85,10 +94,14 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
     let post = Post::open(context, args.common.dry_run).await?;
     let body = body(&spec, &post.location().await?);
     let path = format!("{}/computes/{name}", post.scope.path());
-    let made = post.put_at(&path, &body, !args.no_wait).await;
+    let on_cluster = spec.kind == kubernetes::KIND;
+    let made = post.put_at(&path, &body, !args.no_wait && !on_cluster).await;
     let made = made.doing(|| format!("cannot create compute target `{name}`"))?;
     if post.shown()? {
         return Ok(());
+    }
+    if let Some(session) = post.session().filter(|_| on_cluster) {
+        return kubernetes::follow(session, &name, made, !args.no_wait).await;
     }
     if spec.kind != "local" {
         let kind = &spec.kind;
@@ -117,7 +130,11 @@ fn settings(args: &ComputeCreate) -> impl Iterator<Item = (String, Value)> {
 
 async fn show_one(context: &Context, args: &Name) -> Done {
     let session = context.session().await?;
-    context.output.show(&show_compute(&fetch(&session, &named(Some(&args.name))?).await?))
+    let found = fetch(&session, &named(Some(&args.name))?).await?;
+    match kubernetes::is_one(&found) && context.output.is_for_people() {
+        true => context.output.text(&kubernetes::in_words(context, &found)),
+        false => context.output.show(&show_compute(&found)),
+    }
 }
 
 async fn list(context: &Context, args: &ComputeList) -> Done {
@@ -145,7 +162,7 @@ async fn update(context: &Context, args: &Update) -> Done {
     context.output.show(&show_compute(&changed))
 }
 
-/// Removes the record; `action` says what becomes of the machines behind it.
+/// Removes the record; `action` says what becomes of the machines behind it, and of the jobs on them.
 async fn delete(context: &Context, args: &Delete, action: &str) -> Done {
     let name = named(Some(&args.name))?;
     let session = context.session().await?;

@@ -9,7 +9,7 @@ use crate::{
     roles,
 };
 use serde_json::json;
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 pub(super) fn run(context: &Context, verb: ServerVerb) -> Done<ExitCode> {
     match verb {
@@ -21,6 +21,7 @@ pub(super) fn run(context: &Context, verb: ServerVerb) -> Done<ExitCode> {
         ServerVerb::Status => return status(context),
         ServerVerb::Backup(args) => wait(backup(context, &args))?,
         ServerVerb::Audit(args) => wait(audit(context, args.max_results))?,
+        ServerVerb::Gc(args) => wait(free(context, args.older_than))?,
         ServerVerb::RotateKeys => wait(rotate_keys(context))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -83,6 +84,17 @@ async fn backup(context: &Context, args: &Backup) -> Done {
         .output
         .note(&format!("wrote `{}`; to restore, stop the server and put it in place of its database", to.display()));
     Ok(())
+}
+
+async fn free(context: &Context, older_than: Option<Duration>) -> Done {
+    let session = context.session().await?;
+    let asked = json!({"older_than_seconds": older_than.map(|time| time.as_secs())});
+    let freed: serde_json::Value = session.client.post("/admin/v1/free", &asked).await?;
+    if freed["kept"] != 0 {
+        let kept = &freed["kept"];
+        context.output.note(&format!("{kept} of what was deleted stay: models or data assets refer to their files"));
+    }
+    context.output.show(&freed)
 }
 
 async fn audit(context: &Context, limit: usize) -> Done {

@@ -17,9 +17,12 @@ use std::{
     fmt::Display,
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 use store::PostgresAddress;
 use toml::{Table, Value};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// What people wrote, from every place.
 pub(super) struct Raw<'a> {
@@ -175,6 +178,7 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
     let url = found.parse("server.url", bad, "write it like `https://ml.example.org:7423`", server_url);
     let public_url = found.parse("server.public_url", bad, "write it like `https://ml.example.org`", server_url);
     let rate_limit = found.parse("server.rate_limit", bad, "a whole number", str::parse);
+    let private_webhooks = found.parse("server.private_webhooks", bad, "write `true` or `false`", str::parse);
     let workspace =
         found.parse("defaults.workspace", bad, "name a workspace", |t| WorkspaceName::parse(t).map(String::from));
     let resource_group = found.parse("defaults.resource_group", bad, "letters, digits, `-`, `_` and `.`", id_part);
@@ -199,6 +203,7 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
     let grace_seconds = found.parse("local.grace_seconds", bad, "a whole number", str::parse);
     let cache_bytes = found.parse("local.cache_size", bad, "such as `20Gi`", |t| parse_bytes(t).ok_or(amount));
     let storage_quota = found.parse("storage.quota", bad, "such as `500Gi`", |t| parse_bytes(t).ok_or(amount));
+    let keep_deleted = found.parse("tracking.keep_deleted_days", bad, "a whole number", str::parse::<u32>);
     let postgres = found.postgres(bad);
     let (tls_cert, tls_key) = (found.path("server.tls_cert"), found.path("server.tls_key"));
     addresses(&found, listen, http, tls_cert.is_some(), tls_key.is_some(), bad);
@@ -212,6 +217,7 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
         tls_key,
         public_url,
         rate_limit: rate_limit?,
+        private_webhooks: private_webhooks?,
         url,
         token_file: found.path("server.token_file"),
         authority_file: found.path("server.authority_file"),
@@ -225,6 +231,7 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
         grace_seconds: grace_seconds?,
         cache_bytes: cache_bytes?,
         storage_quota: storage_quota?,
+        keep_deleted: Some(keep_deleted?).filter(|days| *days > 0).map(|days| DAY * days),
         postgres,
         store_password_file: found.path("store.password_file"),
         instance_types,

@@ -43,6 +43,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "1000",
         "requests a second that one user or program may make; 0 for no limit",
     ),
+    setting(
+        "server.private_webhooks",
+        "PEREGRINE_SERVER_PRIVATE_WEBHOOKS",
+        "false",
+        "`true` lets webhooks call plain http, this machine and private networks",
+    ),
     setting("server.url", "PEREGRINE_SERVER_URL", "", "a server elsewhere to talk to, instead of this machine's own"),
     setting("server.token_file", "PEREGRINE_SERVER_TOKEN_FILE", "", "file with the token for that server"),
     setting(
@@ -81,6 +87,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "PEREGRINE_STORAGE_QUOTA",
         "0",
         "the most the stores of one workspace may hold, such as `500Gi`; 0 is no limit",
+    ),
+    setting(
+        "tracking.keep_deleted_days",
+        "PEREGRINE_TRACKING_KEEP_DELETED_DAYS",
+        "30",
+        "days after which deleted runs and experiments are removed for good; 0 is never",
     ),
     setting(
         "store.url",

@@ -3,7 +3,7 @@
 use controller::{Context, tick};
 use domain::{JobName, Plan, Resources, Timestamp, report::NodeFacts};
 use std::sync::Arc;
-use store::NewJob;
+use store::{HERE, NewJob};
 
 fn job(name: &str, cpus: u64) -> NewJob {
     NewJob {
@@ -14,6 +14,7 @@ fn job(name: &str, cpus: u64) -> NewJob {
         kind: "Command",
         experiment: "e".into(),
         target: "local".into(),
+        cluster: HERE.into(),
         priority: 2,
         max_retries: 0,
         registers: false,
@@ -39,7 +40,7 @@ async fn jobs_that_fit_nowhere_do_not_hold_up_those_behind_them() {
         tx.insert_job(&job("small", 1))
     });
     filled.await.unwrap();
-    let cx = Context { store: store.clone(), drivers: Arc::default(), clock: || Timestamp(1) };
+    let cx = Context { store: store.clone(), drivers: Arc::default(), keep_deleted: None, clock: || Timestamp(1) };
     assert_eq!(tick(&cx).await.unwrap(), 1);
     let small = store.read(|tx| tx.job("w", "small")).await.unwrap().unwrap();
     assert_eq!(small.job.state.name(), "placed");

@@ -19,7 +19,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
-use store::{JobFilter, JobRow, NewJob, QueuedJob, Store};
+use store::{HERE, JobFilter, JobRow, NewJob, QueuedJob, Store};
 
 const SEEDS: u64 = 200;
 const STEPS: u64 = 120;
@@ -107,7 +107,7 @@ impl Drop for NameOnPanic {
 impl Sim {
     fn new(seed: u64) -> Sim {
         let home = Home::new();
-        let cx = Context { store: home.open(), drivers: Arc::default(), clock: now };
+        let cx = Context { store: home.open(), drivers: Arc::default(), keep_deleted: None, clock: now };
         let (agent, chance) = (Agent::new(), Chance::seeded(seed));
         Sim { home, cx, agent, chance, seen_at: 0, submitted: 0, history: Vec::new(), ended: BTreeMap::new() }
     }
@@ -148,6 +148,7 @@ impl Sim {
                 kind: "Command",
                 experiment: "sim".into(),
                 target: if self.chance.one_in(15) { "elsewhere" } else { "local" }.into(),
+                cluster: HERE.into(),
                 priority: 1 + i64::try_from(self.chance.below(3)).unwrap(),
                 max_retries: RETRIES,
                 registers: false,
@@ -275,7 +276,7 @@ impl Sim {
 
     /// Who waits and who is with the node.
     async fn look(&self) -> (Vec<QueuedJob>, Vec<Job>) {
-        self.cx.store.read(|tx| Ok((tx.queue(10_000)?, tx.active_jobs()?))).await.unwrap()
+        self.cx.store.read(|tx| Ok((tx.queue(HERE, 10_000)?, tx.active_jobs(HERE)?))).await.unwrap()
     }
 
     async fn jobs(&self) -> Vec<JobRow> {

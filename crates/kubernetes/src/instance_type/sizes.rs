@@ -5,7 +5,7 @@
 //! that runs nothing but its daemons, as many fit as the name promises.
 
 use super::{GPU, InstanceType, InstanceTypeSpec};
-use crate::{names, quantity, reservation};
+use crate::{quantity, reservation};
 use domain::Resources;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use std::collections::BTreeMap;
@@ -102,14 +102,6 @@ fn daemons(node: &str, pods: &[Pod]) -> Resources {
             gpus: 0,
         })
     })
-}
-
-/// Said of generated types, so that people know what they may change.
-pub fn label(types: &mut [InstanceType]) {
-    for one in types {
-        let labels = one.metadata.labels.get_or_insert_default();
-        labels.insert(names::COMPONENT.to_owned(), "generated-instance-type".to_owned());
-    }
 }
 
 #[cfg(test)]

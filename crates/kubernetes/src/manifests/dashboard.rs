@@ -5,9 +5,19 @@ use serde_json::{Value, json};
 
 /// Title, unit and query of each panel, in reading order.
 const PANELS: &[(&str, &str, &str)] = &[
-    ("Attempts held", "short", "sum(peregrine_operator_attempts)"),
-    ("Pods by phase", "short", "sum by (phase) (peregrine_operator_pods)"),
-    ("Connected to the server", "short", "max(peregrine_operator_connected)"),
+    ("Attempts by state", "short", "sum by (is) (peregrine_operator_gangs)"),
+    ("Pods that could not report, by reason", "short", "sum by (is) (increase(peregrine_operator_gone_total[1h]))"),
+    (
+        "Attempts made and removed",
+        "ops",
+        "rate(peregrine_operator_made_total[5m]) or rate(peregrine_operator_removed_total[5m])",
+    ),
+    (
+        "Gangs released and taken back",
+        "ops",
+        "rate(peregrine_operator_freed_total[5m]) or rate(peregrine_operator_taken_back_total[5m])",
+    ),
+    ("Connected to the server", "short", "max(peregrine_operator_server_connected)"),
     ("Nodes", "short", "max(peregrine_operator_nodes)"),
     (
         "Memory of the operator",

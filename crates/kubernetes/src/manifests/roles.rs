@@ -19,8 +19,11 @@ const WATCH: &[&str] = &["get", "list", "watch"];
 const EVERYWHERE: &[Rule] = &[
     Rule("", &["nodes"], WATCH, "what nodes have, and which instance types would fit on them"),
     Rule("", &["pods"], WATCH, "what of a node is free is what no pod has asked for, whoever's it is"),
-    Rule("", &["namespaces"], WATCH, "whether the namespace of a compute target exists"),
+    Rule("", &["namespaces"], WATCH, "whether the namespace of a compute target exists, and which cluster this is"),
+    Rule("", &["persistentvolumeclaims"], WATCH, "volumes labelled `ml.azure.com/pvc` are mounted into jobs"),
     Rule("amlarc.azureml.com", &["instancetypes"], WATCH, "the instance types that jobs may name"),
+    Rule("batch.volcano.sh", &["jobs"], WATCH, "gangs that Volcano starts"),
+    Rule("scheduling.volcano.sh", &["podgroups"], WATCH, "why Volcano lets a gang wait"),
     Rule("authorization.k8s.io", &["selfsubjectaccessreviews"], &["create"], "to say at attach what it may not do"),
 ];
 
@@ -29,28 +32,24 @@ const IN_JOBS: &[Rule] = &[
     Rule(
         "",
         &["pods"],
-        &["create", "get", "list", "watch", "patch", "delete", "deletecollection"],
+        &["create", "patch", "delete", "deletecollection"],
         "a job is pods: make them, release a gang (patch), remove them at the end",
     ),
     Rule("", &["secrets"], &["create"], "the token of one attempt, for its pods; removed with its owner, never read"),
-    Rule("", &["events"], &["create", "patch", "list"], "tells a job's story, and reads why pods could not be made"),
+    Rule("", &["events"], &["list"], "why pods could not be made, as with a quota"),
     Rule("events.k8s.io", &["events"], &["create", "patch"], "tells a job's story to `kubectl describe`"),
-    Rule("", &["persistentvolumeclaims"], WATCH, "volumes labelled `ml.azure.com/pvc` are mounted into jobs"),
-    Rule("", &["resourcequotas"], WATCH, "to say which quota a job waits for"),
     Rule(
         "batch.volcano.sh",
         &["jobs"],
-        &["create", "get", "list", "watch", "patch", "delete", "deletecollection"],
-        "gangs, where Volcano is there",
+        &["create", "delete", "deletecollection"],
+        "a gang is one of these, where Volcano is there",
     ),
-    Rule("scheduling.volcano.sh", &["podgroups"], WATCH, "why a gang waits"),
 ];
 
 /// In the extension's own namespace.
 const OWN: &[Rule] = &[
-    Rule("coordination.k8s.io", &["leases"], &["create", "get", "update", "patch"], "one of two operators leads"),
-    Rule("", &["pods"], &["create", "get", "list", "watch", "delete"], "one small pod a node holds memory back"),
-    Rule("", &["events"], &["create", "patch"], "tells what the extension did"),
+    Rule("coordination.k8s.io", &["leases"], &["create", "get", "update"], "one of two operators leads"),
+    Rule("", &["pods"], &["create", "delete"], "one small pod a node holds memory back"),
     Rule("events.k8s.io", &["events"], &["create", "patch"], "tells what the extension did"),
 ];
 

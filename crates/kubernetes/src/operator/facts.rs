@@ -20,6 +20,7 @@ pub(crate) struct About {
     pub(crate) kubernetes_version: String,
     pub(crate) gangs: String,
     pub(crate) training: bool,
+    pub(crate) grows: bool,
     /// Labels of nodes that all work is limited to.
     pub(crate) node_selector: BTreeMap<String, String>,
 }
@@ -36,6 +37,7 @@ pub(crate) fn facts(world: &World, about: &About) -> ClusterFacts {
         gangs: about.gangs.clone(),
         training: about.training,
         inference: false,
+        grows: about.grows,
         nodes: rooms.iter().map(|room| node(room, &telling)).collect(),
         instance_types: types.iter().map(|(name, spec)| instance_type(name, spec, &rooms, about)).collect(),
     }

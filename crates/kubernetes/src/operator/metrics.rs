@@ -24,12 +24,18 @@ pub(crate) struct Labelled {
     pub(crate) is: String,
 }
 
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Phase {
+    phase: String,
+}
+
 pub(crate) struct Metrics {
     registry: Registry,
     leading: Gauge,
     server: Gauge,
     pub(crate) nodes: Gauge,
-    gangs: Family<Labelled, Gauge>,
+    attempts: Family<Labelled, Gauge>,
+    pods: Family<Phase, Gauge>,
     pub(crate) made: Counter,
     pub(crate) refused: Counter,
     pub(crate) freed: Counter,
@@ -47,11 +53,12 @@ impl Default for Metrics {
         let mut registry = Registry::with_prefix("peregrine_operator");
         let gauge = Gauge::<i64>::default;
         let (leading, server, nodes) = (gauge(), gauge(), gauge());
-        let (gangs, gone) = (Family::default(), Family::default());
+        let (attempts, pods, gone) = (Family::default(), Family::default(), Family::default());
         registry.register("leading", "1 on the one that acts", leading.clone());
-        registry.register("server_connected", "1 while the server answers", server.clone());
+        registry.register("connected", "1 while the server answers", server.clone());
         registry.register("nodes", "Nodes of the cluster", nodes.clone());
-        registry.register("gangs", "Attempts on the cluster, by state", gangs.clone());
+        registry.register("attempts", "Attempts on the cluster, by state", attempts.clone());
+        registry.register("pods", "Pods of attempts, by phase", pods.clone());
         registry.register("gone", "Pods that could not report for themselves, by reason", gone.clone());
         let mut counter = |name: &str, help: &str| {
             let counter = Counter::<u64>::default();
@@ -70,7 +77,8 @@ impl Default for Metrics {
             leading,
             server,
             nodes,
-            gangs,
+            attempts,
+            pods,
             made,
             refused,
             freed,
@@ -103,9 +111,15 @@ impl Metrics {
         *self.round.lock().expect("nothing panics while it holds the time") = Some(Instant::now());
     }
 
-    pub(crate) fn gangs(&self, counts: [(&str, usize); 3]) {
+    pub(crate) fn attempts(&self, counts: [(&str, usize); 3]) {
         for (is, count) in counts {
-            self.gangs.get_or_create(&Labelled { is: is.to_owned() }).set(count as i64);
+            self.attempts.get_or_create(&Labelled { is: is.to_owned() }).set(count as i64);
+        }
+    }
+
+    pub(crate) fn pods(&self, counts: [(&str, usize); 4]) {
+        for (phase, count) in counts {
+            self.pods.get_or_create(&Phase { phase: phase.to_owned() }).set(count as i64);
         }
     }
 

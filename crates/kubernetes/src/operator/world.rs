@@ -73,7 +73,10 @@ pub(crate) struct Part {
     pub(crate) version: String,
     pub(crate) node: Option<String>,
     pub(crate) bound_at: Option<Timestamp>,
+    /// It waits behind our gate.
     pub(crate) gated: bool,
+    /// It waits behind a gate, ours or another's.
+    pub(crate) held: bool,
     /// Its deletion was asked for, by whomever.
     pub(crate) leaving: bool,
     /// A container of it has run.
@@ -93,7 +96,7 @@ impl Gang {
 
     /// The scheduler was given at least one of its pods.
     pub(crate) fn is_free(&self) -> bool {
-        self.pods.values().any(|part| !part.gated)
+        self.pods.values().any(|part| !part.held)
     }
 
     /// Everything it consists of was made.
@@ -309,7 +312,7 @@ impl World {
     pub(crate) fn rooms_left(&self) -> Vec<Room<'_>> {
         let mut rooms = self.rooms();
         for gang in self.gangs.values().filter(|gang| gang.job.is_none()) {
-            let loose = gang.pods.values().filter(|part| !part.gated && part.node.is_none() && !part.leaving);
+            let loose = gang.pods.values().filter(|part| !part.held && part.node.is_none() && !part.leaving);
             promise(&gang.need, loose.count() as u64, &mut rooms);
         }
         rooms
@@ -393,7 +396,8 @@ fn part_seen(pod: PodSeen, memory_limit: u64, nodes: &BTreeMap<String, Node>) ->
         // A node may be written into a pod before anyone says when.
         bound_at: spec.node_name.as_ref().and(bound.or(metadata.creation_timestamp.as_ref())).map(instant),
         node: spec.node_name,
-        gated: !spec.scheduling_gates.is_empty(),
+        gated: spec.scheduling_gates.iter().any(|gate| gate.name == labels::GATE),
+        held: !spec.scheduling_gates.is_empty(),
         leaving: metadata.deletion_timestamp.is_some(),
         ran: status.container_statuses.iter().any(ran)
             || matches!(status.phase.as_str(), "Running" | "Succeeded" | "Failed"),

@@ -15,6 +15,7 @@ pub(crate) use upload::{read_link, start as start_upload, upload_link};
 use super::{
     Asked, At, Body, archived,
     change::{self, Conditions, Shown},
+    mlflow::registry,
     paging::{self, Paging},
     views,
 };
@@ -133,11 +134,17 @@ pub(crate) fn insert(
     now: domain::Timestamp,
 ) -> Result<(), Error> {
     let hash = properties.get("properties").and_then(|p| arm::text(p, "hash_sha256"));
+    let first = key.kind == "models"
+        && tx.latest_asset(&key.workspace, &key.kind, &key.name)?.is_none()
+        && tx.record(&said_of(&key.workspace, &key.kind, &key.name))?.is_none();
     tx.insert_asset(key, &properties.to_string(), hash.as_deref(), by, now)?;
     if properties.get("isArchived").and_then(Value::as_bool).unwrap_or(false)
         && let Some(row) = tx.asset(key)?
     {
         tx.put_asset(row.seq, &row.body, true, now)?;
+    }
+    if key.kind == "models" {
+        registry::tell_added(tx, key, first, now)?;
     }
     Ok(())
 }
@@ -150,6 +157,7 @@ fn update(
     now: domain::Timestamp,
 ) -> Result<(), change::Halt> {
     let mut body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    let tags = arm::texts(&body, "tags");
     if let Some(field) = check::changed_content(&row.key.kind, &body, properties) {
         return Err(check::immutable(at, &field).into());
     }
@@ -159,6 +167,9 @@ fn update(
         }
     }
     let hide = properties.get("isArchived").and_then(Value::as_bool).unwrap_or(row.archived);
+    if row.key.kind == "models" {
+        registry::tell_retagged(tx, &row.key, (&tags, &arm::texts(&body, "tags")), now)?;
+    }
     Ok(tx.put_asset(row.seq, &body.to_string(), hide, now)?)
 }
 

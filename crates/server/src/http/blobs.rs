@@ -16,10 +16,10 @@ mod write;
 use address::{Account, Address};
 pub(crate) use envelope::manners;
 
-use super::Asked;
+use super::{Asked, agents::places};
 use crate::{
     app::App,
-    auth::{Caller, link_opens, unauthorized},
+    auth::{Caller, Who, link_opens, unauthorized},
     listen::Peer,
     problem::Problem,
     router::too_often,
@@ -41,10 +41,10 @@ const KEPT: [&str; 5] =
 const OCTETS: &str = "application/octet-stream";
 
 /// What an address under `/blob` names: a container, or with a path a blob in it.
-struct Place {
-    workspace: String,
-    container: String,
-    path: String,
+pub(crate) struct Place {
+    pub(crate) workspace: String,
+    pub(crate) container: String,
+    pub(crate) path: String,
 }
 
 impl Place {
@@ -108,7 +108,9 @@ async fn open(app: &App, path: &str, visitor: &Visitor, write: bool) -> Result<P
     let opens = |within: &str| {
         link_opens(app.store.keyring(), query, &place.workspace, &place.container, within, write, app.now())
     };
+    let within = if place.path.is_empty() { prefix } else { &place.path };
     match caller {
+        Some(Caller { who: Who::Attempt(attempt), .. }) => places::may(app, attempt, &place, within, write).await?,
         Some(caller) => {
             may(caller, &place.workspace, write)?;
             if write {
@@ -116,7 +118,7 @@ async fn open(app: &App, path: &str, visitor: &Visitor, write: bool) -> Result<P
             }
         }
         // A link to one folder lists that folder and no other.
-        None if opens(if place.path.is_empty() { prefix } else { &place.path }) => {}
+        None if opens(within) => {}
         None => {
             let message = "the link's signature does not open this container, or its time is over; ask for a new one";
             return Err(stranger(Problem::new(StatusCode::FORBIDDEN, "AuthenticationFailed", message)));

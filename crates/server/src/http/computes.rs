@@ -1,21 +1,24 @@
-//! Compute targets. `local`, this machine, is in every workspace; targets of other kinds are kept as records that say
-//! they cannot run work yet.
+//! Compute targets. `local`, this machine, is in every workspace; a target of kind `Kubernetes` is a namespace of a
+//! cluster; targets of other kinds are kept as records that say they cannot run work yet.
 //!
 //! Invariants: passwords and keys are sealed on their way in and never shown; only what runs work says `Succeeded`.
 
 pub(crate) mod check;
+mod detach;
+mod kubernetes;
 pub(crate) mod offers;
 mod view;
 
 use super::{
     Asked, At, Body,
     change::{self, Conditions, Halt, Shown},
+    clusters::attach,
     operations::{self, Ticket},
     paging::Paging,
 };
-use crate::{app::App, problem::Problem};
+use crate::{app::App, auth::Caller, problem::Problem};
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, Query, State},
     http::{StatusCode, Uri},
 };
@@ -33,8 +36,16 @@ pub(crate) async fn list(
 ) -> Result<Json<Value>, Problem> {
     let (workspace, paging) = (app.workspace(&at.workspace).await?, Paging::of(&asked)?);
     let name = workspace.name.clone();
-    let (rows, nodes) = app.store.read(move |tx| Ok((tx.computes(&name)?, tx.nodes()?))).await?;
-    let others = rows.iter().filter(|row| row.name != LOCAL).map(|row| view::of(&workspace, row));
+    let (rows, nodes, on) = app
+        .store
+        .read(move |tx| {
+            let rows = tx.computes(&name)?;
+            let on = rows.iter().map(|row| kubernetes::On::of(tx, &name, row)).collect::<Result<Vec<_>, _>>()?;
+            Ok((rows, tx.nodes()?, on))
+        })
+        .await?;
+    let others = rows.iter().zip(&on).filter(|(row, _)| row.name != LOCAL);
+    let others = others.map(|(row, on)| view::of(&workspace, row, on.as_ref()));
     let all = std::iter::once(view::local(&app, &workspace, &nodes)).chain(others);
     let wanted = |item: &Value| {
         let kind = asked.get("computeType").or_else(|| asked.get("type"));
@@ -55,8 +66,17 @@ pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<S
         return Ok(Shown::found(view::local(&app, &workspace, &nodes)));
     }
     let (key, name) = (workspace.name.clone(), at.name.clone());
-    let row = change::look(&app, move |tx| find(tx, &key, &name)).await?;
-    Ok(Shown::found(view::of(&workspace, &row)))
+    let (row, on) = change::look(&app, move |tx| {
+        let row = find(tx, &key, &name)?;
+        let on = kubernetes::On::of(tx, &key, &row)?;
+        Ok((row, on))
+    })
+    .await?;
+    let mut view = view::of(&workspace, &row, on.as_ref());
+    if let Some(on) = &on {
+        view["properties"]["properties"]["nodes"] = on.nodes();
+    }
+    Ok(Shown::found(view))
 }
 
 pub(crate) async fn put(
@@ -101,12 +121,17 @@ async fn write(
     let (key, name, now) = (workspace.name.clone(), name.to_owned(), app.now());
     let ticket = Ticket::new(app, &workspace.subscription);
     let (done, resource) = (ticket.clone(), view::id(workspace, &name));
-    let (row, existed) = change::change(app, move |tx| {
+    let (place, then) = (workspace.clone(), app.clone());
+    let (row, on, existed) = change::change(app, move |tx| {
         let before = tx.compute(&key, &name)?;
         conditions.hold(&format!("compute target `{name}`"), before.as_ref().map(view::mark).as_deref())?;
         let mut body = body(before.as_ref())?;
         let secrets = check::take_secrets(&mut body);
         let kind = check::body(&name, &mut body)?;
+        let on_cluster = kind.name == kubernetes::KIND;
+        if on_cluster {
+            kubernetes::forget_shown(&mut body);
+        }
         check::same_kind(&name, before.as_ref(), kind)?;
         let row = ComputeRow {
             name: before.as_ref().map_or(name, |row| row.name.clone()),
@@ -115,18 +140,28 @@ async fn write(
             changed_at: now,
         };
         tx.put_compute(&key, &row, (!secrets.is_empty()).then_some(&secrets))?;
-        done.done(tx, &key, &resource, now)?;
-        Ok((row, before.is_some()))
+        match on_cluster {
+            true => {
+                done.begun(tx, &key, &resource, now)?;
+                attach::attach(&then, tx, (&place, &row), &done, now)?;
+            }
+            false => done.done(tx, &key, &resource, now)?,
+        }
+        let on = kubernetes::On::of(tx, &key, &row)?;
+        Ok((row, on, before.is_some()))
     })
     .await?;
-    Ok(Shown::made(view::of(workspace, &row), existed).tracked(operations::ASYNC, &ticket.status_url()))
+    let view = view::of(workspace, &row, on.as_ref());
+    Ok(Shown::made(view, existed).tracked(operations::ASYNC, &ticket.status_url()))
 }
 
-/// Forgets a target. `Delete` and `Detach` mean the same here: nothing of ours runs on it.
+/// Forgets a target. `Delete` and `Detach` mean the same: what lies behind it stays. With `force`, jobs there are canceled
+/// first; without it they stand in the way.
 pub(crate) async fn delete(
     State(app): State<App>,
     Path(at): Path<At>,
     Query(asked): Asked,
+    Extension(caller): Extension<Caller>,
     conditions: Conditions,
 ) -> Result<Shown, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
@@ -137,11 +172,15 @@ pub(crate) async fn delete(
         return Err(Problem::bad(format!("`underlyingResourceAction` is `Delete` or `Detach`, not `{action}`")));
     }
     let (key, name, now) = (workspace.name.clone(), at.name.clone(), app.now());
+    if asked.get("force").is_some_and(|word| word.eq_ignore_ascii_case("true")) {
+        detach::clear(&app, &workspace.name, &name, &caller.name).await?;
+    }
     let ticket = Ticket::new(&app, &workspace.subscription);
     let (done, resource) = (ticket.clone(), view::id(&workspace, &name));
     change::change(&app, move |tx| {
         let row = find(tx, &key, &name)?;
         conditions.hold(&format!("compute target `{name}`"), Some(&view::mark(&row)))?;
+        detach::is_clear(tx, &key, &row.name)?;
         tx.delete_compute(&key, &row.name)?;
         Ok(done.done(tx, &key, &resource, now)?)
     })
@@ -157,9 +196,13 @@ pub(crate) async fn power(State(app): State<App>, Path(at): Path<At>) -> Result<
     let row = change::look(&app, move |tx| find(tx, &key, &name)).await?;
     let kind = check::kind_of(&row);
     Err(Problem::conflict(format!(
-        "compute target `{}` cannot be started or stopped: targets of type `{kind}` are kept as records and cannot run work \
-         yet; run jobs on `local`",
-        row.name
+        "compute target `{}` cannot be started or stopped: targets of type `{kind}` {}",
+        row.name,
+        if kind == kubernetes::KIND {
+            "are always on"
+        } else {
+            "are kept as records and cannot run work yet; run jobs on `local`"
+        }
     )))
 }
 
@@ -167,11 +210,15 @@ pub(crate) async fn nodes(State(app): State<App>, Path(at): Path<At>) -> Result<
     let workspace = app.workspace(&at.workspace).await?;
     let is_local = at.name.eq_ignore_ascii_case(LOCAL);
     let (key, name) = (workspace.name.clone(), at.name.clone());
-    let (nodes, running, runs_here) = change::look(&app, move |tx| {
-        let runs_here = is_local || check::runs_here(&find(tx, &key, &name)?);
-        Ok((tx.nodes()?, tx.active_jobs()?, runs_here))
+    let (nodes, running, runs_here, on) = change::look(&app, move |tx| {
+        let row = if is_local { None } else { Some(find(tx, &key, &name)?) };
+        let on = row.as_ref().map(|row| kubernetes::On::of(tx, &key, row)).transpose()?.flatten();
+        Ok((tx.nodes()?, tx.active_jobs(store::HERE)?, row.as_ref().is_none_or(check::runs_here), on))
     })
     .await?;
+    if let Some(on) = on {
+        return Ok(Json(json!({"nodes": on.listed(), "nextLink": null})));
+    }
     let nodes = if runs_here { view::nodes(&nodes, &running, &workspace.name, app.now()) } else { Vec::new() };
     Ok(Json(json!({"nodes": nodes, "nextLink": null})))
 }

@@ -9,7 +9,9 @@ pub(crate) use update::{Labels, change};
 pub(crate) use why::why;
 
 use super::{
-    Asked, At, Body, archived,
+    Asked, At, Body, agents,
+    agents::record::Change,
+    archived,
     paging::{Cut, Paging},
     views,
 };
@@ -24,10 +26,10 @@ use axum::{
     http::{HeaderValue, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
-use domain::{JobEvent, JobName, JobState, Timestamp};
+use domain::{AttemptId, JobEvent, JobName, JobState, Outcome, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use store::{JobFilter, JobRow, WorkspaceRow};
+use store::{JobFilter, JobRow, Tx, WorkspaceRow};
 use submit::{Submitted, submit};
 
 /// Jobs are long; this many make a page that is quick to answer.
@@ -76,7 +78,7 @@ pub(crate) async fn put(
     let workspace = app.workspace(&at.workspace).await?;
     let name = JobName::parse(&at.name).map_err(|bad| Problem::bad(bad.to_string()))?;
     let properties = body.get("properties").cloned().unwrap_or_default();
-    if properties["resources"]["instanceType"].is_string() {
+    if properties["resources"]["instanceType"].is_string() && !on_cluster(&app, &workspace, &properties).await? {
         app.until_capacity_is_known().await;
     }
     let (place, then) = (Arc::clone(&workspace), app.clone());
@@ -90,6 +92,13 @@ pub(crate) async fn put(
         Submitted::Refused(problem) => return Err(problem),
     };
     Ok((status, Json(views::job(&app, &scope(&workspace), &row))))
+}
+
+/// Whether a job names a target of which the local agent knows nothing.
+async fn on_cluster(app: &App, workspace: &WorkspaceRow, properties: &Value) -> Result<bool, Problem> {
+    let Some(id) = properties["computeId"].as_str() else { return Ok(false) };
+    let (workspace, name) = (workspace.name.clone(), api::arm::reference::compute_name(id));
+    Ok(app.store.read(move |tx| tx.target(&workspace, &name)).await?.is_some())
 }
 
 /// Jobs are records and stay; deleting one hides it.
@@ -116,23 +125,36 @@ pub(crate) async fn cancel(
     let (workspace, row) = find(&app, &at).await?;
     let now = app.now();
     let seq = row.job.seq;
-    let (changed, over) = app
-        .store
-        .write(move |tx| {
-            let Some(mut job) = tx.job_by_seq(seq)? else { return Ok((None, true)) };
-            let reason = format!("canceled by {}", caller.name);
-            if job.apply(JobEvent::StopRequested { reason: reason.clone() }, now).is_err() {
-                return Ok((None, job.state.is_ended()));
-            }
-            tx.put_job(&job, Some(&reason), now)?;
-            tx.add_event(seq, now, "cancel", &reason)?;
-            Ok((Some(job.state.status()), job.state.is_ended()))
-        })
-        .await?;
-    if let Some(status) = changed.filter(|_| over) {
-        app.metrics.ended.get_or_create(&crate::metrics::Labelled { is: status.to_owned() }).inc();
+    let reason = format!("canceled by {}", caller.name);
+    let (attempt, ended, over) = app.store.write(move |tx| stop(tx, seq, &reason, now)).await?;
+    agents::count(&app, ended);
+    if let Some(attempt) = attempt {
+        app.calls.ring(&attempt);
     }
     Ok(stopping(&app, &workspace, &row, over))
+}
+
+/// Asks a job to stop: the attempt that must hear of it, how the job has ended by this, and whether it is over.
+pub(crate) fn stop(
+    tx: &mut Tx<'_>,
+    seq: i64,
+    reason: &str,
+    now: Timestamp,
+) -> Result<(Option<AttemptId>, Option<&'static str>, bool), store::Error> {
+    let Some(row) = tx.jobs_by_seq(&[seq])?.pop() else { return Ok((None, None, true)) };
+    let attempt = row.job.state.attempt().cloned();
+    let mut change = Change::of(row.job);
+    let asked = JobEvent::StopRequested { reason: reason.to_owned() };
+    change.happens(tx, asked, ("cancel", reason.to_owned()), now)?;
+    if let (false, Some(attempt)) = (row.cluster == store::HERE, &attempt)
+        && !tx.gang(attempt)?.is_some_and(|gang| gang.begun())
+    {
+        // Nobody was handed any of it, and nobody will be: there is no end to wait for.
+        change.ends(tx, Outcome::Canceled { reason: reason.to_owned() }, now)?;
+        tx.drop_gang(attempt)?;
+    }
+    let over = change.job.state.is_ended();
+    Ok((attempt, change.finish(tx, now)?, over))
 }
 
 /// Whether a job that was asked to stop has gone.
@@ -167,6 +189,16 @@ pub(crate) async fn samples(State(app): State<App>, Path(at): Path<At>) -> Resul
         .store
         .read(move |tx| {
             let mut all = Vec::new();
+            if row.cluster != store::HERE {
+                // Every pod tells of itself, under the name of its attempt and part.
+                let nodes = tx.plan(row.job.seq)?.unwrap_or_default().nodes();
+                for (number, part) in
+                    (0..row.job.attempts).flat_map(|number| (0..nodes).map(move |part| (number, part)))
+                {
+                    all.extend(tx.samples(&format!("{}/{part}", AttemptId::of(row.job.seq, number)), from, to)?);
+                }
+                return Ok(all);
+            }
             for node in tx.nodes()? {
                 all.extend(tx.samples(&node.facts.node, from, to)?);
             }

@@ -1,5 +1,6 @@
-//! Health, metrics, the description of the API, and the answers to addresses nobody lives at.
+//! Health, metrics, space, the description of the API, and the answers to addresses nobody lives at.
 
+use super::Body;
 use crate::{app::App, problem::Problem};
 use axum::{
     Json,
@@ -7,7 +8,9 @@ use axum::{
     http::{StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 pub(crate) async fn health() -> &'static str {
     "ok\n"
@@ -28,6 +31,25 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem>
     let text = app.metrics.render(&phases);
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}
+
+/// What is to be removed for good.
+#[derive(Deserialize)]
+pub(crate) struct Old {
+    /// Deleted at least so long ago; without it, as long as the server's settings say.
+    #[serde(default)]
+    older_than_seconds: Option<u64>,
+}
+
+/// Removes what was deleted long enough ago, and gives back the space of what is gone.
+pub(crate) async fn free(State(app): State<App>, Body(old): Body<Old>) -> Result<Json<Value>, Problem> {
+    app.store.record_act().await?;
+    let kept = old.older_than_seconds.map(Duration::from_secs).or(app.settings.keep_deleted);
+    let freed = app.store.free(kept.map(|kept| app.now().before(kept))).await?;
+    Ok(Json(json!({
+        "experiments": freed.rows.experiments, "runs": freed.rows.runs, "models": freed.rows.models,
+        "kept": freed.rows.kept, "file_bytes": freed.file_bytes, "database_bytes": freed.database_bytes,
+    })))
 }
 
 pub(crate) async fn nothing_here(uri: Uri) -> Problem {

@@ -15,11 +15,12 @@ mod log;
 mod logged;
 mod models;
 mod plugin;
-mod registry;
+pub(crate) mod registry;
 mod runs;
 mod search;
 mod versions;
 pub(crate) mod view;
+mod webhooks;
 
 pub(crate) use fault::Fault;
 
@@ -98,6 +99,12 @@ pub(crate) fn handler(id: &str) -> MethodRouter<App> {
         "logged_delete_tag" => delete(logged::delete_tag),
         "logged_search" => post(logged::search),
         "logged_files" => get(logged::files),
+        "webhook_create" => post(webhooks::create),
+        "webhook_list" => get(webhooks::list),
+        "webhook_get" => get(webhooks::show),
+        "webhook_update" => patch(webhooks::update),
+        "webhook_delete" => delete(webhooks::delete),
+        "webhook_test" => post(webhooks::test),
         "artifact_list" => get(artifacts::list),
         "artifact_put" => put(artifacts::put),
         "artifact_get" => get(artifacts::get),

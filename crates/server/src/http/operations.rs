@@ -50,15 +50,31 @@ impl Ticket {
         resource: &str,
         now: Timestamp,
     ) -> Result<(), store::Error> {
+        self.begun(tx, workspace, resource, now)?;
+        tx.end_operation(&self.id, None, now)
+    }
+
+    /// Writes down that it is under way.
+    pub(crate) fn begun(
+        &self,
+        tx: &mut Tx<'_>,
+        workspace: &str,
+        resource: &str,
+        now: Timestamp,
+    ) -> Result<(), store::Error> {
         tx.insert_operation(&OperationRow {
             id: self.id.clone(),
             workspace: workspace.to_owned(),
             resource: resource.to_owned(),
-            status: "Succeeded".into(),
+            status: "InProgress".into(),
             error: None,
             started_at: now,
-            ended_at: Some(now),
+            ended_at: None,
         })
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
     }
 }
 

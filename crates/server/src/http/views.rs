@@ -11,7 +11,7 @@ use store::{AssetRow, JobRow, RecordRow};
 pub(crate) fn job(app: &App, scope: &Scope, row: &JobRow) -> Value {
     let mut properties: Map<String, Value> = serde_json::from_str(&row.body).unwrap_or_default();
     let id = format!("{}/jobs/{}", scope.path(), row.job.name);
-    properties.insert("status".into(), json!(status(app, &row.job.state)));
+    properties.insert("status".into(), json!(status(app, row)));
     properties.insert("isArchived".into(), json!(row.archived));
     for key in ["tags", "properties"] {
         if !properties.get(key).is_some_and(Value::is_object) {
@@ -55,9 +55,14 @@ fn services(asked: Option<Value>, page: String) -> Value {
 }
 
 /// The status word. Work whose agent has fallen silent may come back, or be found to be over.
-pub(crate) fn status(app: &App, state: &JobState) -> &'static str {
+pub(crate) fn status(app: &App, row: &JobRow) -> &'static str {
+    let state = &row.job.state;
     let at_work = matches!(state, JobState::Preparing { .. } | JobState::Running { .. } | JobState::Finalizing { .. });
-    if at_work && app.agent_is_silent() { "NotResponding" } else { state.status() }
+    let silent = || match row.cluster.as_str() {
+        store::HERE => app.agent_is_silent(),
+        cluster => app.cluster_is_silent(cluster),
+    };
+    if at_work && silent() { "NotResponding" } else { state.status() }
 }
 
 /// What Azure's body has no word for.

@@ -47,7 +47,6 @@ async fn every_kind_of_target_is_kept_and_none_but_this_machine_claims_to_work()
     for (name, kind, inner, attached) in [
         ("aml", "AmlCompute", json!({"vmSize": "STANDARD_D2_V2"}), false),
         ("ci", "ComputeInstance", json!({"vmSize": "Standard_DS3_v2", "idleTimeBeforeShutdown": "PT30M"}), false),
-        ("k8s", "Kubernetes", json!({"namespace": "ml"}), true),
         ("aks", "AKS", json!({}), true),
         ("vm", "VirtualMachine", json!({"sshPort": 22}), true),
         ("spark", "SynapseSpark", Value::Null, true),
@@ -74,7 +73,7 @@ async fn every_kind_of_target_is_kept_and_none_but_this_machine_claims_to_work()
     }
     let aml = &server.get("computes/aml").await.expect(200)["properties"]["properties"];
     assert_eq!((&aml["allocationState"], &aml["nodeStateCounts"]["idleNodeCount"]), (&json!("Steady"), &json!(0)));
-    let kinds = server.get("computes?computeType=kubernetes").await.expect(200);
+    let kinds = server.get("computes?computeType=aks").await.expect(200);
     assert_eq!(kinds["value"].as_array().unwrap().len(), 1);
     assert!(server.post("computes/aml/listNodes", json!({})).await.expect(200)["nodes"].as_array().unwrap().is_empty());
     let (_, message) = server.post("computes/aml/start", json!({})).await.refused(409);

@@ -7,6 +7,7 @@ mod agents;
 mod artifacts;
 mod assets;
 mod blobs;
+mod clusters;
 mod computes;
 mod datastores;
 mod endpoints;
@@ -184,6 +185,7 @@ fn settings() -> Settings {
         resource_group: "g".into(),
         workspace: "default".into(),
         public_url: None,
+        authority: String::new(),
         bundle: None,
         instance_types: Vec::new(),
         isolation_required: false,
@@ -191,6 +193,8 @@ fn settings() -> Settings {
         storage_quota: 0,
         idle: std::time::Duration::from_secs(60),
         rate_limit: 0,
+        private_webhooks: false,
+        keep_deleted: None,
         clock: server::clock::now,
     }
 }

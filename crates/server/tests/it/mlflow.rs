@@ -1,10 +1,12 @@
 //! MLflow's API: runs and what is logged to them, and that a job is its run.
 
 mod carried;
+mod faults;
 mod jobs;
 mod models;
 mod runs;
 mod stream;
+mod webhooks;
 
 use crate::{Answer, Server, WS, ask};
 use api::Client;

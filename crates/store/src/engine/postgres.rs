@@ -86,7 +86,9 @@ impl Connection for Postgres {
 
     fn rollback(&mut self) -> Result<(), Error> {
         self.run("rollback")?;
-        self.with(async |session| session.flush().await)
+        let done = self.with(async |session| session.flush().await);
+        // A session whose state is not known is not used again.
+        done.inspect_err(|_| self.session = None)
     }
 
     fn exec(&mut self, sql: &str, values: &[Value]) -> Result<usize, Error> {

@@ -80,6 +80,14 @@ impl Connection for Sqlite {
     fn fetch(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
         self.rows(sql, values).map_err(|error| sort(error, &self.path))
     }
+
+    fn give_back(&mut self, pages: i64) -> Result<u64, Error> {
+        let before = self.number("page_count")?;
+        // One row a page: the statement goes on only for as long as it is asked for more.
+        self.fetch(&format!("pragma incremental_vacuum({pages})"), &[])?;
+        let given = before - self.number("page_count")?;
+        Ok(u64::try_from(given * self.number("page_size")?).unwrap_or(0))
+    }
 }
 
 impl Sqlite {
@@ -124,16 +132,31 @@ impl Sqlite {
     fn migrate(&self) -> Result<(), Error> {
         let found = self.refuse_newer()?;
         self.check()?;
-        // The mode is written into the file, so it waits until the file is known to be ours and sound.
-        self.tried(self.on.pragma_update(None, "journal_mode", "wal"))?;
         if (1..migrate::SCHEMA_VERSION).contains(&found) {
             self.keep_copy(found)?;
         }
+        self.let_shrink()?;
+        // The mode is written into the file, so it waits until the file is known to be ours and sound.
+        self.tried(self.on.pragma_update(None, "journal_mode", "wal"))?;
         for (version, step) in migrate::steps_after(found)? {
             let sql = format!("begin immediate; {step}; pragma user_version = {version}; commit");
             self.tried(self.on.execute_batch(&sql))?;
         }
         Ok(())
+    }
+
+    /// Puts the file into the mode in which it can give pages back. One that has content is written anew for it.
+    fn let_shrink(&self) -> Result<(), Error> {
+        const ON_DEMAND: i64 = 2;
+        if self.number("auto_vacuum")? == ON_DEMAND {
+            return Ok(());
+        }
+        self.tried(self.on.pragma_update(None, "auto_vacuum", ON_DEMAND))?;
+        if self.number("page_count")? > 0 { self.tried(self.on.execute_batch("vacuum")) } else { Ok(()) }
+    }
+
+    fn number(&self, pragma: &str) -> Result<i64, Error> {
+        self.tried(self.on.query_row(&format!("pragma {pragma}"), [], |row| row.get(0)))
     }
 
     /// The schema of the database, if this binary may write to it.
@@ -251,6 +274,11 @@ mod tests {
              from runs r join experiments e on e.seq = r.experiment order by r.seq",
         );
         assert_eq!(rows, ["waits 0 SCHEDULED 10 - -", "runs 1 RUNNING 30 - -", "ended 1 FINISHED 40 50 50"]);
+    }
+
+    #[test]
+    fn a_file_from_before_can_give_pages_back_too() {
+        assert_eq!(migrated("select cast(auto_vacuum as text) from pragma_auto_vacuum"), ["2"]);
     }
 
     #[test]

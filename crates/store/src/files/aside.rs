@@ -24,6 +24,20 @@ impl Files {
         fs::rename(&from, folder.join(format!("{workspace}-{unique}"))).map_err(fail(&from))
     }
 
+    /// Removes a folder and all it holds, if it is there; how many bytes of files that were.
+    pub fn remove_folder(&self, workspace: &str, container: &str, path: &str) -> Result<u64, Error> {
+        let folder = self.container(workspace, container).join(path);
+        let bytes = super::usage::bytes_below(&folder);
+        match fs::remove_dir_all(&folder) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::Io { what: "remove the folder", path: folder, source });
+            }
+            _ => {}
+        }
+        self.usage.freed(workspace, bytes);
+        Ok(bytes)
+    }
+
     /// Removes what was set aside, also by a server that stopped half-way.
     pub fn remove_set_aside(&self) -> Result<(), Error> {
         let folder = self.root.join(ASIDE);

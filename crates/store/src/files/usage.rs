@@ -123,7 +123,7 @@ impl Drop for Room {
     }
 }
 
-fn bytes_below(folder: &Path) -> u64 {
+pub(super) fn bytes_below(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let sizes = entries.flatten().filter_map(|entry| {
         let meta = entry.metadata().ok()?;

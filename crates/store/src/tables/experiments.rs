@@ -45,7 +45,8 @@ impl Tx<'_> {
         location: &str,
         now: Timestamp,
     ) -> Result<(i64, i64), Error> {
-        let next = "select coalesce(max(number), -1) + 1 from experiments where workspace = ?1";
+        let next = "select coalesce(max(number), -1) + 1 from (select number from experiments where workspace = ?1 \
+                    union all select number from spent_numbers where workspace = ?1) as numbers";
         let number = match name {
             DEFAULT_EXPERIMENT => 0,
             _ => self.fetch_one(next, &[workspace.into()])?.map_or(Ok(0), |mut row| row.int(0))?.max(1),

@@ -13,6 +13,8 @@ pub struct JobRow {
     /// Why it waits or what it is busy with, in words.
     pub note: String,
     pub target: String,
+    /// The cluster of its target; [`HERE`] for this machine.
+    pub cluster: String,
     pub isolation: Option<String>,
     pub created_by: String,
     pub changed_at: Timestamp,
@@ -28,6 +30,8 @@ pub struct NewJob {
     pub kind: &'static str,
     pub experiment: String,
     pub target: String,
+    /// The cluster of its target; [`HERE`] for this machine.
+    pub cluster: String,
     pub priority: i64,
     pub max_retries: u32,
     /// Some output becomes an asset when the job completes.
@@ -53,9 +57,12 @@ pub struct InUse {
     pub resources: Resources,
 }
 
+/// The cluster of jobs that run on the server's own machine.
+pub const HERE: &str = "";
+
 const CORE: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at";
 pub(super) const ROW: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at, \
-                   body, archived, note, target, isolation, created_by, changed_at";
+                   body, archived, note, target, isolation, created_by, changed_at, cluster";
 
 impl Tx<'_> {
     /// Accepts a job and its first event. `Exists` when the name is taken.
@@ -64,8 +71,8 @@ impl Tx<'_> {
         let needs = new.plan.needs();
         let seq = self.insert(
             "insert into jobs (workspace, name, body, plan, state, phase, status, note, kind, experiment, target, priority, \
-             max_retries, registers, created_by, created_at, changed_at, cpu_milli, memory_bytes, gpus) \
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19) returning seq",
+             max_retries, registers, created_by, created_at, changed_at, cpu_milli, memory_bytes, gpus, cluster) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19, ?20) returning seq",
             &[
                 new.workspace.as_str().into(),
                 new.name.as_str().into(),
@@ -86,6 +93,7 @@ impl Tx<'_> {
                 amount(needs.cpu_milli),
                 amount(needs.memory_bytes),
                 i64::from(needs.gpus).into(),
+                new.cluster.as_str().into(),
             ],
         )?;
         self.add_labels(seq, &new.body)?;
@@ -121,8 +129,14 @@ impl Tx<'_> {
         }
         self.ring(Bell::Jobs);
         match job.state {
-            JobState::Queued { .. } | JobState::Ended { .. } => self.ring(Bell::Queue),
-            JobState::Placed { .. } | JobState::Stopping { .. } => self.ring(Bell::Agents),
+            JobState::Queued { .. } | JobState::Ended { .. } => {
+                self.ring(Bell::Queue);
+                self.ring(Bell::Clusters);
+            }
+            JobState::Placed { .. } | JobState::Stopping { .. } => {
+                self.ring(Bell::Agents);
+                self.ring(Bell::Clusters);
+            }
             _ => {}
         }
         Ok(())
@@ -178,13 +192,13 @@ impl Tx<'_> {
         self.fetch_one("select plan from jobs where seq = ?1", &[seq.into()])?.map(|mut row| row.json(0)).transpose()
     }
 
-    /// The front of the queue: highest priority first, then first come.
-    pub fn queue(&mut self, limit: i64) -> Result<Vec<QueuedJob>, Error> {
+    /// The front of a cluster's queue: highest priority first, then first come.
+    pub fn queue(&mut self, cluster: &str, limit: i64) -> Result<Vec<QueuedJob>, Error> {
         let sql = format!(
-            "select {CORE}, target, cpu_milli, memory_bytes, gpus, note from jobs where phase = 'queued' \
-             order by priority desc, seq limit ?1"
+            "select {CORE}, target, cpu_milli, memory_bytes, gpus, note from jobs where phase = 'queued' and cluster = ?1 \
+             order by priority desc, seq limit ?2"
         );
-        let rows = self.fetch(&sql, &[limit.into()])?;
+        let rows = self.fetch(&sql, &[cluster.into(), limit.into()])?;
         rows.into_iter()
             .map(|mut row| {
                 let needs = Resources {
@@ -197,27 +211,29 @@ impl Tx<'_> {
             .collect()
     }
 
-    /// Jobs with an attempt on some node, oldest first.
-    pub fn active_jobs(&mut self) -> Result<Vec<Job>, Error> {
+    /// Jobs of a cluster that have an attempt, oldest first.
+    pub fn active_jobs(&mut self, cluster: &str) -> Result<Vec<Job>, Error> {
         let sql = format!(
-            "select {CORE} from jobs where phase in ('placed', 'preparing', 'running', 'finalizing', 'stopping') order by seq"
+            "select {CORE} from jobs where phase in ('placed', 'preparing', 'running', 'finalizing', 'stopping') \
+             and cluster = ?1 order by seq"
         );
-        self.fetch(&sql, &[])?.into_iter().map(|mut row| core_of(&mut row)).collect()
+        self.fetch(&sql, &[cluster.into()])?.into_iter().map(|mut row| core_of(&mut row)).collect()
     }
 
     /// Attempts an agent may not have heard of: those just placed, and those asked to stop.
-    pub fn offered(&mut self, phase: &'static str) -> Result<Vec<AttemptId>, Error> {
-        let rows =
-            self.fetch("select seq, attempts from jobs where phase = ?1 order by priority desc, seq", &[phase.into()])?;
+    pub fn offered(&mut self, cluster: &str, phase: &'static str) -> Result<Vec<AttemptId>, Error> {
+        let sql = "select seq, attempts from jobs where phase = ?1 and cluster = ?2 order by priority desc, seq";
+        let rows = self.fetch(sql, &[phase.into(), cluster.into()])?;
         rows.into_iter().map(|mut row| Ok(AttemptId::of(row.int(0)?, count(row.int(1)?)?.saturating_sub(1)))).collect()
     }
 
-    /// How many jobs of each priority are with an agent.
+    /// How many jobs of each priority are with this machine's agent.
     pub fn handed(&mut self) -> Result<Vec<(i64, i64)>, Error> {
         let rows = self.fetch(
             "select priority, count(*) from jobs \
-             where phase in ('placed', 'preparing', 'running', 'finalizing', 'stopping') group by priority order by priority",
-            &[],
+             where phase in ('placed', 'preparing', 'running', 'finalizing', 'stopping') and cluster = ?1 \
+             group by priority order by priority",
+            &[HERE.into()],
         )?;
         rows.into_iter().map(|mut row| Ok((row.int(0)?, row.int(1)?))).collect()
     }
@@ -229,12 +245,12 @@ impl Tx<'_> {
         self.fetch_one(sql, &[owner.into()])?.map(|mut row| row.text(0)).transpose()
     }
 
-    /// Jobs at work, and what they hold together.
+    /// Jobs at work on this machine, and what they hold together.
     pub fn in_use(&mut self) -> Result<InUse, Error> {
         let sql = "select count(*), cast(coalesce(sum(cpu_milli), 0) as bigint), \
                    cast(coalesce(sum(memory_bytes), 0) as bigint), cast(coalesce(sum(gpus), 0) as bigint) \
-                   from jobs where phase in ('preparing', 'running', 'finalizing', 'stopping')";
-        let Some(mut row) = self.fetch_one(sql, &[])? else { return Ok(InUse::default()) };
+                   from jobs where phase in ('preparing', 'running', 'finalizing', 'stopping') and cluster = ?1";
+        let Some(mut row) = self.fetch_one(sql, &[HERE.into()])? else { return Ok(InUse::default()) };
         let mut amount = |at| row.int(at).map(|n| u64::try_from(n).unwrap_or(0));
         let jobs = amount(0)?;
         let resources = Resources {
@@ -255,11 +271,12 @@ impl Tx<'_> {
         rows.into_iter().map(|mut row| Ok((row.text(0)?, row.int(1)?))).collect()
     }
 
-    /// How many queued jobs stand before this one.
-    pub fn ahead_of(&mut self, job: &Job) -> Result<i64, Error> {
+    /// How many waiting jobs of the same cluster stand before this one.
+    pub fn ahead_of(&mut self, row: &JobRow) -> Result<i64, Error> {
         let row = self.fetch_one(
-            "select count(*) from jobs where phase in ('queued', 'placed') and (priority > ?1 or (priority = ?1 and seq < ?2))",
-            &[job.priority.into(), job.seq.into()],
+            "select count(*) from jobs where phase in ('queued', 'placed') and cluster = ?3 \
+             and (priority > ?1 or (priority = ?1 and seq < ?2))",
+            &[row.job.priority.into(), row.job.seq.into(), row.cluster.as_str().into()],
         )?;
         row.map_or(Ok(0), |mut row| row.int(0))
     }
@@ -289,6 +306,7 @@ pub(super) fn row_of(mut row: Row) -> Result<JobRow, Error> {
         isolation: row.maybe_text(13)?,
         created_by: row.text(14)?,
         changed_at: Timestamp(row.int(15)?),
+        cluster: row.text(16)?,
     })
 }
 

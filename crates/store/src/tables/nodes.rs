@@ -46,6 +46,12 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Lets go of every reading older than `keep_from`.
+    pub fn drop_samples(&mut self, keep_from: Timestamp) -> Result<(), Error> {
+        self.exec("delete from samples where at < ?1", &[keep_from.into()])?;
+        Ok(())
+    }
+
     /// Readings between two instants, oldest first.
     pub fn samples(&mut self, node: &str, from: Timestamp, to: Timestamp) -> Result<Vec<Sample>, Error> {
         let rows = self.fetch(

@@ -42,6 +42,16 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Writes down how an operation that was under way ended.
+    pub fn end_operation(&mut self, id: &str, error: Option<&str>, now: Timestamp) -> Result<(), Error> {
+        let status = if error.is_some() { "Failed" } else { "Succeeded" };
+        self.exec(
+            "update operations set status = ?2, error = ?3, ended_at = ?4 where id = ?1 and status = 'InProgress'",
+            &[id.into(), status.into(), error.into(), now.into()],
+        )?;
+        Ok(())
+    }
+
     pub fn operation(&mut self, id: &str) -> Result<Option<OperationRow>, Error> {
         let sql = "select id, workspace, resource, status, error, started_at, ended_at from operations where id = ?1";
         let Some(mut row) = self.fetch_one(sql, &[id.into()])? else { return Ok(None) };

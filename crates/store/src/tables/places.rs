@@ -75,7 +75,7 @@ impl Tx<'_> {
             self.exec(&sql, &[name.into()])?;
         }
         self.purge_tracking(name)?;
-        for table in ["jobs", "assets", "datastores", "computes", "records", "operations", "roles", "blob_metadata"] {
+        for table in OWNED {
             self.exec(&format!("delete from {table} where workspace = ?1"), &[name.into()])?;
         }
         self.exec("delete from workspaces where name = ?1", &[name.into()])?;
@@ -194,6 +194,10 @@ impl Tx<'_> {
     }
 
     pub fn delete_compute(&mut self, workspace: &str, name: &str) -> Result<bool, Error> {
+        self.exec(
+            "delete from cluster_targets where workspace = ?1 and compute = ?2",
+            &[workspace.into(), name.into()],
+        )?;
         Ok(self.exec("delete from computes where workspace = ?1 and name = ?2", &[workspace.into(), name.into()])? > 0)
     }
 
@@ -224,6 +228,22 @@ impl Tx<'_> {
         Ok(())
     }
 }
+
+/// Tables whose rows go with their workspace and need no more than that.
+const OWNED: [&str; 12] = [
+    "jobs",
+    "assets",
+    "datastores",
+    "computes",
+    "cluster_targets",
+    "records",
+    "operations",
+    "roles",
+    "blob_metadata",
+    "deliveries",
+    "leftovers",
+    "spent_numbers",
+];
 
 const DATASTORE: &str = "name, body, is_default, secret is not null, created_at, changed_at";
 

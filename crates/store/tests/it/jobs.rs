@@ -49,8 +49,11 @@ async fn the_queue_goes_by_priority_and_then_by_age() {
     for (name, priority) in [("low", 1), ("first", 2), ("second", 2), ("high", 3)] {
         insert(&store, NewJob { priority, ..new_job(name) }).await.unwrap();
     }
+    insert(&store, NewJob { cluster: "lab".into(), ..new_job("elsewhere") }).await.unwrap();
     let names = |limit| {
-        store.read(move |tx| Ok(tx.queue(limit)?.iter().map(|row| row.job.name.to_string()).collect::<Vec<_>>()))
+        store.read(move |tx| {
+            Ok(tx.queue(store::HERE, limit)?.iter().map(|row| row.job.name.to_string()).collect::<Vec<_>>())
+        })
     };
     assert_eq!(names(10).await.unwrap(), ["high", "first", "second", "low"]);
     assert_eq!(names(2).await.unwrap(), ["high", "first"]);

@@ -8,6 +8,7 @@
 mod foreign;
 mod lost;
 mod open;
+mod reach;
 #[path = "../../../../tests/postgres.rs"]
 #[expect(dead_code, reason = "other suites use what this one does not")]
 mod server;
@@ -25,6 +26,7 @@ mod sqlite {
     mod commit;
     mod jobs;
     mod points;
+    mod retention;
     mod runs;
     mod secrets;
 
@@ -42,6 +44,7 @@ mod postgres {
     mod commit;
     mod jobs;
     mod points;
+    mod retention;
     mod runs;
     mod secrets;
 
@@ -103,6 +106,7 @@ fn new_job(name: &str) -> NewJob {
         kind: "Command",
         experiment: "e".into(),
         target: "local".into(),
+        cluster: store::HERE.into(),
         priority: 2,
         max_retries: 1,
         registers: false,

@@ -8,7 +8,7 @@ use domain::{
     report::{NodeFacts, Report, What},
 };
 use std::collections::BTreeSet;
-use store::{Error, Store, Tx};
+use store::{Error, HERE, Store, Tx};
 
 /// What a poll brings.
 #[derive(Debug, Default)]
@@ -29,23 +29,23 @@ pub(super) async fn poll(store: &Store, facts: NodeFacts, holds: BTreeSet<Attemp
     let answer = store.write(move |tx| {
         let before = tx.see_node(&facts, now)?;
         if before.is_some_and(|before| before.boot_id != facts.boot_id) {
-            for job in tx.active_jobs()? {
+            for job in tx.active_jobs(HERE)? {
                 lose(tx, job, "the machine was restarted", now)?;
             }
         }
-        for job in tx.active_jobs()? {
+        for job in tx.active_jobs(HERE)? {
             let held = job.state.attempt().is_some_and(|attempt| holds.contains(attempt));
             if !held && !matches!(job.state, JobState::Placed { .. }) {
                 lose(tx, job, "the agent no longer knows of it", now)?;
             }
         }
         let mut answer = Answer::default();
-        for attempt in tx.offered("placed")?.into_iter().filter(|attempt| !holds.contains(attempt)) {
+        for attempt in tx.offered(HERE, "placed")?.into_iter().filter(|attempt| !holds.contains(attempt)) {
             let seq = attempt.parts().unwrap().0;
             let (job, plan) = (tx.job_by_seq(seq)?.unwrap(), tx.plan(seq)?.unwrap());
             answer.offers.push(Offer { attempt, needs: plan.needs(), priority: job.priority });
         }
-        answer.stop = tx.offered("stopping")?.into_iter().filter(|attempt| holds.contains(attempt)).collect();
+        answer.stop = tx.offered(HERE, "stopping")?.into_iter().filter(|attempt| holds.contains(attempt)).collect();
         Ok(answer)
     });
     answer.await.unwrap()

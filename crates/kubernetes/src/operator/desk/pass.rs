@@ -4,7 +4,7 @@ use super::{Desk, Done, FactsSent};
 use crate::operator::{
     act::{self, Recipe},
     facts,
-    fate::Fate,
+    fate::{Fate, Verdict},
     fit::promise,
     link::Holding,
     release::{self, Gated},
@@ -202,7 +202,6 @@ impl Desk {
 
     /// A part that could not start for longer than it is given.
     fn given_up(&self, attempt: &AttemptId) -> Option<(u32, Fate)> {
-        use crate::operator::fate::Verdict;
         let (gang, memo) = (self.world.gangs.get(attempt)?, self.memo(attempt));
         let late = memo.stalled.iter().filter(|(part, _)| !memo.told_gone.contains(part));
         late.filter_map(|(part, since)| match &gang.pods.get(part)?.verdict {
@@ -264,8 +263,9 @@ impl Desk {
         // What an operator before began is finished: some of it is with the scheduler already.
         let (mut chosen, gated): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(_, gang)| gang.is_free());
         let mut rooms = self.world.rooms_left();
-        for gang in self.freeing.iter().filter_map(|attempt| self.world.gangs.get(attempt)) {
-            promise(&gang.need, gang.pods.values().filter(|part| part.gated).count() as u64, &mut rooms);
+        let going = self.freeing.iter().filter_map(|attempt| self.world.gangs.get(attempt));
+        for gang in going.chain(chosen.iter().map(|(_, gang)| *gang)) {
+            promise(&gang.need, gated_pods(gang).len() as u64, &mut rooms);
         }
         let now = self.cx.cluster_now();
         let candidates = gated.iter().map(|(attempt, gang)| Gated {
@@ -317,11 +317,7 @@ impl Desk {
 
     /// Sends the facts when they changed, and no more often than every few seconds.
     fn report(&mut self) {
-        let placed = self.world.gangs.values().filter(|gang| gang.is_placed()).count();
-        let counts =
-            [("placed", placed), ("waiting", self.world.gangs.len() - placed), ("to make", self.launches.len())];
-        self.cx.metrics.gangs(counts);
-        self.cx.metrics.nodes.set(self.world.nodes.len() as i64);
+        self.measure();
         let lately = self.facts.at.is_some_and(|at| at.elapsed() < FACTS_EVERY);
         if lately || !(self.facts.dirty || self.facts.wanted) {
             return;
@@ -332,6 +328,28 @@ impl Desk {
             self.cx.outbox.facts(facts);
         }
         self.facts = FactsSent { digest, at: Some(Instant::now()), dirty: false, wanted: false };
+    }
+
+    fn measure(&self) {
+        let metrics = &self.cx.metrics;
+        let placed = self.world.gangs.values().filter(|gang| gang.is_placed()).count();
+        metrics.attempts([
+            ("placed", placed),
+            ("waiting", self.world.gangs.len() - placed),
+            ("to make", self.launches.len()),
+        ]);
+        let mut phases = [("gated", 0), ("pending", 0), ("running", 0), ("ended", 0)];
+        for part in self.world.gangs.values().flat_map(|gang| gang.pods.values()) {
+            let at = match part {
+                part if matches!(part.verdict, Verdict::Over(_)) => 3,
+                part if part.ran => 2,
+                part if part.gated => 0,
+                _ => 1,
+            };
+            phases[at].1 += 1;
+        }
+        metrics.pods(phases);
+        metrics.nodes.set(self.world.nodes.len() as i64);
     }
 
     /// Has a pod on each node that holds a share of its memory.

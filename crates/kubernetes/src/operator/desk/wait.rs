@@ -54,6 +54,6 @@ impl Desk {
 /// What the scheduler itself says of a gang that it was given.
 fn says(gang: &Gang) -> Option<&str> {
     let job = gang.job.as_ref().map(|job| job.says.as_str());
-    let pods = gang.pods.values().filter(|part| !part.gated).map(|part| part.says.as_str());
+    let pods = gang.pods.values().filter(|part| !part.held).map(|part| part.says.as_str());
     pods.chain(job).find(|words| !words.is_empty())
 }

@@ -35,7 +35,7 @@ pub(crate) fn register_outputs(tx: &mut Tx<'_>, job: &Job, now: Timestamp) -> Re
         let text = match tx.asset(&key)? {
             Some(_) => format!("output `{output}` was not registered: {kind} `{name}:{version}` exists already"),
             None => {
-                tx.insert_asset(&key, &properties.to_string(), None, job.name.as_str(), now)?;
+                super::insert(tx, &key, &properties, job.name.as_str(), now)?;
                 format!("output `{output}` registered as {kind} `{name}:{version}`")
             }
         };

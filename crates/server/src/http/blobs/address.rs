@@ -80,7 +80,7 @@ fn host_and_path(address: &str) -> Option<(&str, &str)> {
 }
 
 /// The host name of an account.
-pub(super) fn account(owner: &str) -> String {
+pub(crate) fn account(owner: &str) -> String {
     format!("{owner}.blob.{ENDPOINT}")
 }
 

@@ -1,6 +1,6 @@
 //! Compute targets as resources.
 
-use super::{LOCAL, check};
+use super::{LOCAL, check, kubernetes::On};
 use crate::{
     app::{App, scope},
     http::change,
@@ -22,7 +22,7 @@ pub(super) fn mark(row: &ComputeRow) -> String {
 }
 
 /// A target as its client sent it, with what the server knows added.
-pub(super) fn of(workspace: &WorkspaceRow, row: &ComputeRow) -> Value {
+pub(super) fn of(workspace: &WorkspaceRow, row: &ComputeRow, on: Option<&On>) -> Value {
     let mut view: Map<String, Value> = serde_json::from_str(&row.body).unwrap_or_default();
     let mut properties = match view.remove("properties") {
         Some(Value::Object(properties)) => properties,
@@ -37,7 +37,10 @@ pub(super) fn of(workspace: &WorkspaceRow, row: &ComputeRow) -> Value {
     ] {
         properties.entry(key).or_insert(value);
     }
-    if check::runs_here(row) {
+    if let Some(on) = on {
+        properties.insert("provisioningState".into(), json!(on.target.state.as_str()));
+        properties.insert("provisioningErrors".into(), on.errors());
+    } else if check::runs_here(row) {
         properties.insert("provisioningState".into(), json!("Succeeded"));
         properties.insert("provisioningErrors".into(), Value::Null);
     } else {
@@ -52,6 +55,9 @@ pub(super) fn of(workspace: &WorkspaceRow, row: &ComputeRow) -> Value {
         *inner = json!({});
     }
     counted(&kind, inner, row.changed_at);
+    if let Some(on) = on {
+        on.describe(inner);
+    }
     view.entry("location").or_insert_with(|| json!("local"));
     if !view.get("tags").is_some_and(Value::is_object) {
         view.insert("tags".into(), json!({}));
@@ -158,7 +164,7 @@ fn answers(row: &NodeRow, now: Timestamp) -> bool {
     now.0 - row.seen_at.0 < SILENT_MS
 }
 
-fn amounts(resources: &domain::Resources) -> Value {
+pub(super) fn amounts(resources: &domain::Resources) -> Value {
     let mut out = json!({"cpu": format!("{}m", resources.cpu_milli)});
     if resources.memory_bytes > 0 {
         out["memory"] = json!(format!("{}Mi", resources.memory_bytes >> 20));

@@ -57,7 +57,7 @@ pub(super) fn details(app: &App, row: &JobRow, files: Map<String, Value>) -> Val
     let labels = |key: &str| body.get(key).filter(|value| value.is_object()).cloned().unwrap_or_else(|| json!({}));
     let state = &row.job.state;
     json!({
-        "runId": row.job.name, "target": row.target, "status": views::status(app, state),
+        "runId": row.job.name, "target": row.target, "status": views::status(app, row),
         "startTimeUtc": state.started_at().map(Timestamp::iso), "endTimeUtc": ended_at(state).map(Timestamp::iso),
         "error": error(state), "warnings": warnings(row), "tags": labels("tags"), "properties": labels("properties"),
         "inputDatasets": [], "outputDatasets": [], "runDefinition": null, "logFiles": files, "jobCost": null,

@@ -1,7 +1,11 @@
 //! Why a job is where it is, in words, with its whole story and what its user could do next.
 
 use super::find;
-use crate::{app::App, http::At, problem::Problem};
+use crate::{
+    app::App,
+    http::{At, clusters},
+    problem::Problem,
+};
 use axum::{
     Json,
     extract::{Path, State},
@@ -13,10 +17,21 @@ use store::JobRow;
 /// Where a job is and why, in words, with its whole story.
 pub(crate) async fn why(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
     let (_, row) = find(&app, &at).await?;
-    let job = row.job.clone();
-    let (events, ahead) = app.store.read(move |tx| Ok((tx.events(job.seq)?, tx.ahead_of(&job)?))).await?;
+    let wanted = row.clone();
+    let look =
+        app.store.read(move |tx| Ok((tx.events(wanted.job.seq)?, tx.ahead_of(&wanted)?, tx.cluster(&wanted.cluster)?)));
+    let (events, ahead, cluster) = look.await?;
     let ahead = if matches!(row.job.state, JobState::Queued { .. } | JobState::Placed { .. }) { ahead } else { 0 };
-    let (summary, hints) = explain(&row, ahead, app.now());
+    let (mut summary, mut hints) = explain(&row, ahead, app.now());
+    let silent =
+        cluster.filter(|cluster| !row.job.state.is_ended() && !cluster.answers(app.now(), clusters::SILENT_MS));
+    if let Some(cluster) = silent {
+        let heard = cluster.last_heard(app.now());
+        if !summary.contains(&heard) {
+            summary = format!("{summary}; {heard}, so nothing new is known of it");
+        }
+        hints.push("is the extension alive? `peregrine extension status`".to_owned());
+    }
     let failure = match &row.job.state {
         JobState::Ended { outcome: Outcome::Failed(failure), .. } => Some(failure),
         _ => None,
@@ -75,6 +90,7 @@ fn hint_for(code: &str) -> &'static str {
         }
         "EnvironmentBuildFailed" => "the build log is `system_logs/environment.log`: `peregrine job stream --all`",
         "DataAccessError" => "does the input exist, and does its datastore hold working credentials?",
+        "AttemptLost" | "NodeLost" => "submit it again; `properties: {peregrine.max_retries: \"5\"}` tries more often",
         "NodeDiskFull" => "free space on the node; `peregrine doctor` shows how much there is",
         _ => "run the command by hand in the job's `code` folder to see the fault again",
     }

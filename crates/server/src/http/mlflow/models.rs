@@ -6,14 +6,13 @@ use super::{
     carried::Carried,
     done,
     fault::{Fault, read, write},
-    registry::{Model, SeenModel},
+    registry::{Model, SeenModel, is_prompt},
     search::{offset, token},
 };
 use crate::app::App;
 use axum::{Json, extract::State};
 use domain::tracking::{
-    Filter, Order, Stage, Subject,
-    filter::PROMPT_TAG,
+    Filter, Order, Stage, Subject, WebhookEvent,
     limits::{self, Search},
 };
 use serde_json::{Value, json};
@@ -34,6 +33,7 @@ pub(super) async fn create(State(app): State<App>, call: Call) -> Answer {
         model.said =
             json!({"description": description, "tags": tags.into_iter().collect::<std::collections::BTreeMap<_, _>>()});
         model.save(tx)?;
+        model.tell_created(tx, now)?;
         Ok(model.view())
     })
     .await?;
@@ -109,10 +109,7 @@ pub(super) async fn search(State(app): State<App>, call: Call) -> Answer {
     let (from, by) = (offset(&call)?, call.by);
     let (filter, prompts) = filter.split_prompts();
     let mut found = read(&app, move |tx| Ok(Model::all(tx, &by)?)).await?;
-    found.retain(|model| {
-        let prompt = model.tags().get(PROMPT_TAG).is_some_and(|word| word.eq_ignore_ascii_case("true"));
-        (prompts || !prompt) && filter.matches(&SeenModel(model))
-    });
+    found.retain(|model| (prompts || !is_prompt(&model.tags())) && filter.matches(&SeenModel(model)));
     found.sort_by(|a, b| order.compare(&SeenModel(a), &SeenModel(b)));
     let page: Vec<Value> = found.iter().skip(from).take(most).map(Model::view).collect();
     let next = (from.saturating_add(most) < found.len()).then(|| token(from + most));
@@ -138,23 +135,31 @@ pub(super) async fn set_tag(State(app): State<App>, call: Call) -> Answer {
     let (name, key, value) = (call.need("name")?, call.need("key")?, call.word("value")?);
     limits::model_name(&name)?;
     limits::registered_model_tag(&key, &value)?;
-    let by = call.by;
+    let (by, now) = (call.by, app.now());
     write(&app, move |tx| {
         let mut model = Model::get(tx, &by, &name)?;
-        model.tags_mut().insert(key, json!(value));
-        Ok(model.save(tx)?)
+        model.tags_mut().insert(key.clone(), json!(value));
+        model.save(tx)?;
+        if is_prompt(&model.tags()) {
+            model.tell(tx, WebhookEvent::PromptTagSet, json!({"key": key, "value": value}), now)?;
+        }
+        Ok(())
     })
     .await?;
     Ok(done())
 }
 
 pub(super) async fn delete_tag(State(app): State<App>, call: Call) -> Answer {
-    let (name, key, by) = (call.need("name")?, call.need("key")?, call.by);
+    let (name, key, by, now) = (call.need("name")?, call.need("key")?, call.by, app.now());
     limits::tag_key(&key, limits::Place::Top)?;
     write(&app, move |tx| {
         let mut model = Model::get(tx, &by, &name)?;
-        if model.tags_mut().remove(&key).is_some() {
-            model.save(tx)?;
+        if model.tags_mut().remove(&key).is_none() {
+            return Ok(());
+        }
+        model.save(tx)?;
+        if is_prompt(&model.tags()) {
+            model.tell(tx, WebhookEvent::PromptTagDeleted, json!({"key": key}), now)?;
         }
         Ok(())
     })
@@ -166,25 +171,27 @@ pub(super) async fn set_alias(State(app): State<App>, call: Call) -> Answer {
     let (name, alias, version) = (call.need("name")?, call.need("alias")?, call.need("version")?);
     limits::model_name(&name)?;
     limits::new_alias(&alias)?;
-    let by = call.by;
+    let (by, now) = (call.by, app.now());
     write(&app, move |tx| {
         let mut model = Model::find(tx, &by, &name)?
             .ok_or_else(|| Fault::missing(format!("Model Version (name={name}, version={version}) not found")))?;
         let version = model.version(&version)?.row.key.version.clone();
-        model.aliases_mut().insert(alias, json!(version));
-        Ok(model.save(tx)?)
+        model.aliases_mut().insert(alias.clone(), json!(version));
+        model.save(tx)?;
+        Ok(model.tell(tx, WebhookEvent::AliasCreated, json!({"alias": alias, "version": version}), now)?)
     })
     .await?;
     Ok(done())
 }
 
 pub(super) async fn delete_alias(State(app): State<App>, call: Call) -> Answer {
-    let (name, alias, by) = (call.need("name")?, call.need("alias")?, call.by);
+    let (name, alias, by, now) = (call.need("name")?, call.need("alias")?, call.by, app.now());
     limits::alias(&alias)?;
     write(&app, move |tx| {
         let mut model = Model::get(tx, &by, &name)?;
         if model.aliases_mut().remove(&alias).is_some() {
             model.save(tx)?;
+            model.tell(tx, WebhookEvent::AliasDeleted, json!({"alias": alias}), now)?;
         }
         Ok(())
     })

@@ -4,8 +4,11 @@
 //! MLflow's own words about it stand in the asset's `properties`, aliases and the last number given out beside the name.
 
 mod seen;
+mod told;
 
 pub(super) use seen::{SeenModel, SeenVersion};
+pub(super) use told::is_prompt;
+pub(crate) use told::{tell_added, tell_retagged};
 
 use super::{brief, call::Asker, fault::Fault, key_values};
 use crate::app::scope;

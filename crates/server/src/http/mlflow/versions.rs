@@ -7,7 +7,7 @@ use super::{
     done,
     fault::{Fault, read, write},
     lineage::{self, Origin},
-    registry::{self, Model, SeenVersion, Version},
+    registry::{self, Model, SeenVersion, Version, is_prompt},
     search::{offset, token},
 };
 use crate::app::App;
@@ -15,8 +15,7 @@ use axum::{Json, extract::State};
 use domain::{
     Timestamp,
     tracking::{
-        Filter, Order, Stage, Subject,
-        filter::PROMPT_TAG,
+        Filter, Order, Stage, Subject, WebhookEvent,
         limits::{self, Search},
     },
 };
@@ -33,7 +32,7 @@ pub(super) async fn create(State(app): State<App>, call: Call) -> Answer {
     limits::model_name(&name)?;
     tags.iter().try_for_each(|(key, value)| limits::model_version_tag(key, value))?;
     let tags: BTreeMap<String, String> = tags.into_iter().collect();
-    let prompt = tags.get(PROMPT_TAG).is_some_and(|word| word.eq_ignore_ascii_case("true"));
+    let prompt = is_prompt(&tags);
     let carried = Carried::of(&call)?;
     let stage = carried.stage()?;
     let (by, now) = (call.by, app.now());
@@ -194,23 +193,27 @@ pub(super) async fn delete(State(app): State<App>, call: Call) -> Answer {
 pub(super) async fn set_tag(State(app): State<App>, call: Call) -> Answer {
     let ((name, version), key, value) = (named(&call)?, call.need("key")?, call.word("value")?);
     limits::model_version_tag(&key, &value)?;
-    let by = call.by;
+    let (by, now) = (call.by, app.now());
     write(&app, move |tx| {
-        let (_, mut version) = find(tx, &by, &name, &version)?;
-        version.tags_mut().insert(key, json!(value));
-        Ok(version.save(tx)?)
+        let (model, mut version) = find(tx, &by, &name, &version)?;
+        version.tags_mut().insert(key.clone(), json!(value));
+        version.save(tx)?;
+        let what = json!({"version": version.row.key.version, "key": key, "value": value});
+        Ok(model.tell(tx, WebhookEvent::VersionTagSet, what, now)?)
     })
     .await?;
     Ok(done())
 }
 
 pub(super) async fn delete_tag(State(app): State<App>, call: Call) -> Answer {
-    let ((name, version), key, by) = (named(&call)?, call.need("key")?, call.by);
+    let ((name, version), key, by, now) = (named(&call)?, call.need("key")?, call.by, app.now());
     limits::tag_key(&key, limits::Place::Top)?;
     write(&app, move |tx| {
-        let (_, mut version) = find(tx, &by, &name, &version)?;
+        let (model, mut version) = find(tx, &by, &name, &version)?;
         if version.tags_mut().remove(&key).is_some() {
             version.save(tx)?;
+            let what = json!({"version": version.row.key.version, "key": key});
+            model.tell(tx, WebhookEvent::VersionTagDeleted, what, now)?;
         }
         Ok(())
     })
@@ -229,10 +232,7 @@ pub(super) async fn search(State(app): State<App>, call: Call) -> Answer {
     for model in &models {
         found.extend(model.versions.iter().map(|version| (version, model.aliases())));
     }
-    found.retain(|(version, _)| {
-        let prompt = version.tags().get(PROMPT_TAG).is_some_and(|word| word.eq_ignore_ascii_case("true"));
-        (prompts || !prompt) && filter.matches(&SeenVersion(version))
-    });
+    found.retain(|(version, _)| (prompts || !is_prompt(&version.tags())) && filter.matches(&SeenVersion(version)));
     found.sort_by(|(a, _), (b, _)| order.compare(&SeenVersion(a), &SeenVersion(b)));
     let page: Vec<Value> = found.iter().skip(from).take(most).map(|(version, aliases)| version.view(aliases)).collect();
     let next = (from.saturating_add(most) < found.len()).then(|| token(from + most));

@@ -4,7 +4,7 @@ use super::{pairs, *};
 use domain::report::{Poll, PollAnswer};
 use store::Bell;
 
-async fn submitted(server: &Server, name: &str) {
+pub(super) async fn submitted(server: &Server, name: &str) {
     let body = json!({"properties": {
         "jobType": "Command", "command": "echo hi", "computeId": "azureml:local", "experimentName": "tests", "displayName": "shown",
         "environmentId": "azureml:AzureML-Minimal@latest", "tags": {"team": "a"},
@@ -14,7 +14,7 @@ async fn submitted(server: &Server, name: &str) {
 }
 
 /// The variables the process of a job is given.
-async fn variables(server: &Server, name: &str) -> std::collections::BTreeMap<String, String> {
+pub(super) async fn variables(server: &Server, name: &str) -> std::collections::BTreeMap<String, String> {
     server.place(name).await;
     let poll = Poll { facts: crate::agents::facts("boot"), holds: Vec::new(), stopping: Vec::new(), joining: None };
     let answer: PollAnswer = server.agent.post("/agent/v1/poll", &poll).await.unwrap();

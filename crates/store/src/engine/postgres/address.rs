@@ -18,7 +18,7 @@ const SOCKETS: &str = "/var/run/postgresql";
 /// A database of a Postgres server, and who we are there.
 #[derive(Clone)]
 pub struct PostgresAddress {
-    config: Config,
+    config: Arc<Config>,
     /// A file of authorities to trust in place of the system's.
     authorities: Option<PathBuf>,
     text: String,
@@ -66,13 +66,13 @@ impl PostgresAddress {
             None | Some("prefer" | "allow") => SslMode::Require,
             Some(_) => return Err(BadAddress::SslMode),
         });
-        Ok(PostgresAddress { config: with_limits(config), authorities, text: text.to_owned() })
+        Ok(PostgresAddress { config: Arc::new(with_limits(config)), authorities, text: text.to_owned() })
     }
 
     /// The same with this password.
     #[must_use]
     pub fn with_password(mut self, password: &str) -> PostgresAddress {
-        self.config.password(password);
+        Arc::make_mut(&mut self.config).password(password);
         self
     }
 

@@ -1,0 +1,129 @@
+//! Targets on clusters: the list of checks that attaching ends with, and what a cluster has.
+
+use crate::{
+    commands::{Context, Session},
+    failure::{Done, Failure},
+    output::Column,
+};
+use api::arm::{place::show_compute, text};
+use domain::{
+    names::ComputeName,
+    resources::{humane_bytes, parse_bytes, parse_cpu},
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The kind of these targets, as files spell it.
+pub(super) const KIND: &str = "kubernetes";
+
+/// How often a target that is being checked is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(300);
+
+const CHECKS: &[Column] = &[
+    Column::new("CHECK", |item| word(item, "check")).whole(),
+    Column::new("PASSED", |item| if item["passed"] == json!(true) { "yes".into() } else { "NO".into() }),
+    Column::new("DETAIL", |item| word(item, "detail")),
+];
+const NODES: &[Column] = &[
+    Column::new("NODE", |item| word(item, "name")).whole(),
+    Column::new("READY", |item| if item["ready"] == json!(true) { "yes".into() } else { "no".into() }),
+    Column::new("FREE", |item| amounts(&item["free"])),
+    Column::new("OF", |item| amounts(&item["allocatable"])),
+];
+const TYPES: &[Column] = &[
+    Column::new("INSTANCE TYPE", |item| word(item, "name")).whole(),
+    Column::new("REQUESTS", |item| amounts(&item["resources"]["requests"])),
+    Column::new("LIMITS", |item| amounts(&item["resources"]["limits"])),
+    Column::new("FIT NOW", |item| word(item, "fitsNow")),
+];
+
+pub(super) fn is_one(resource: &Value) -> bool {
+    text(&resource["properties"], "computeType").is_some_and(|kind| kind.eq_ignore_ascii_case(KIND))
+}
+
+/// With `wait`, looks at a target until its checks are over; shows it, and fails where one of them did.
+pub(super) async fn follow(session: &Session<'_>, name: &ComputeName, made: Value, wait: bool) -> Done {
+    let output = &session.context.output;
+    let mut target = made;
+    while wait && state(&target) == "Creating" {
+        tokio::time::sleep(LOOK_EVERY).await;
+        target = super::fetch(session, name).await?;
+    }
+    let checks = target["properties"]["properties"]["checks"].as_array().cloned().unwrap_or_default();
+    match output.is_for_people() {
+        true => output.text(&output.table_text(&checks, CHECKS))?,
+        false => output.show(&show_compute(&target))?,
+    }
+    if state(&target) == "Failed" {
+        let failed = checks.iter().filter(|check| check["passed"] == json!(false));
+        let why: Vec<String> =
+            failed.map(|check| format!("{}: {}", word(check, "check"), word(check, "detail"))).collect();
+        let message = format!("compute target `{name}` is not fit for work: {}", why.join("; "));
+        return Err(Failure::input(message).hint("mend that and attach it again"));
+    }
+    if state(&target) == "Succeeded" {
+        output.note(&format!("attached compute target `{name}`"));
+    }
+    Ok(())
+}
+
+/// A target, its checks, its nodes and its instance types.
+pub(super) fn in_words(context: &Context, resource: &Value) -> String {
+    let (properties, inner) = (&resource["properties"], &resource["properties"]["properties"]);
+    let mut out = format!(
+        "compute target `{}` is {}: namespace `{}` of cluster `{}`\n",
+        word(resource, "name"),
+        state(resource),
+        word(inner, "namespace"),
+        word(inner, "cluster"),
+    );
+    if let Some(text) = text(properties, "description") {
+        out.push_str(&format!("{text}\n"));
+    }
+    let named = |(name, kind): (&String, &Value)| {
+        let mut kind = kind.clone();
+        kind["name"] = json!(name);
+        kind
+    };
+    let types: Vec<Value> = inner["instanceTypes"].as_object().into_iter().flatten().map(named).collect();
+    let listed = |key: &str| inner[key].as_array().cloned().unwrap_or_default();
+    for (items, columns) in [(listed("checks"), CHECKS), (listed("nodes"), NODES), (types, TYPES)] {
+        if !items.is_empty() {
+            out.push('\n');
+            out.push_str(&context.output.table_text(&items, columns));
+        }
+    }
+    out
+}
+
+fn state(resource: &Value) -> String {
+    text(&resource["properties"], "provisioningState").unwrap_or_default()
+}
+
+/// Quantities as Kubernetes writes them, in words.
+fn amounts(value: &Value) -> String {
+    let one = |(key, value): (&String, &Value)| {
+        let value = api::arm::scalar(value).unwrap_or_default();
+        match key.as_str() {
+            "cpu" => parse_cpu(&value).map(|milli| format!("{} CPU", milli as f64 / 1000.0)),
+            "memory" => parse_bytes(&value).map(humane_bytes),
+            other => Some(format!("{value} {other}")),
+        }
+    };
+    value.as_object().into_iter().flatten().filter_map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn word(item: &Value, key: &str) -> String {
+    item.get(key).and_then(api::arm::scalar).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_told_in_words() {
+        let shape = json!({"cpu": "1500m", "memory": "2048Mi", "nvidia.com/gpu": 2});
+        assert_eq!(amounts(&shape), "1.5 CPU, 2 GiB, 2 nvidia.com/gpu");
+    }
+}

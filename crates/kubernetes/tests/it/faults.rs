@@ -1,0 +1,128 @@
+//! What goes wrong on clusters, and what the server hears of it.
+
+use crate::stage::Stage;
+use domain::cluster::{Check, ClusterTarget};
+use kubernetes::settings::{Gangs, Settings};
+
+fn with(gangs: Gangs) -> Settings {
+    Settings { training: true, gangs, ..Settings::default() }
+}
+
+const BOTH: [Gangs; 2] = [Gangs::Gates, Gangs::Volcano];
+
+#[test]
+fn a_pod_that_is_deleted_may_be_tried_again() {
+    for gangs in BOTH {
+        let Some(stage) = Stage::set(with(gangs)) else { return };
+        let attempt = stage.want(2, |_| {});
+        stage.until("it to run", || stage.pods(&attempt, "Running").len() == 2);
+        stage.cluster.ok(&["delete", &stage.pods(&attempt, "")[1]]);
+        stage.until("word of it", || stage.wire.gone(&attempt).is_some());
+        let (code, why, retryable) = stage.wire.gone(&attempt).unwrap();
+        assert!(code == "Deleted" && retryable, "{code}: {why}");
+        stage.drop_and_see_nothing_left(&attempt);
+    }
+}
+
+#[test]
+fn a_pod_whose_node_leaves_the_cluster_may_be_tried_again() {
+    let Some(stage) = Stage::set(with(Gangs::Gates)) else { return };
+    // A node of the test's own, which no kubelet brings back.
+    let name = format!("leaves-{}", stage.namespace());
+    let node = format!(
+        r#"{{"apiVersion": "v1", "kind": "Node", "metadata": {{"name": "{name}", "labels": {{"test": "{name}"}}}}}}"#
+    );
+    stage.cluster.apply(&node);
+    let has = r#"{"cpu": "4", "memory": "8Gi", "pods": "10"}"#;
+    let status = format!(
+        r#"{{"status": {{"capacity": {has}, "allocatable": {has}, "conditions": [{{"type": "Ready", "status": "True", "reason": "Test",
+        "lastHeartbeatTime": "2099-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"}}]}}}}"#
+    );
+    stage.cluster.ok(&["patch", "node", &name, "--subresource=status", "--type=merge", "-p", &status]);
+    stage.cluster.apply(&format!(
+        r#"{{"apiVersion": "amlarc.azureml.com/v1alpha1", "kind": "InstanceType", "metadata": {{"name": "{name}"}}, "spec":
+        {{"nodeSelector": {{"test": "{name}"}}, "tolerations": [{{"operator": "Exists"}}],
+        "resources": {{"requests": {{"cpu": "1", "memory": "1Gi"}}, "limits": {{"cpu": "1", "memory": "1Gi"}}}}}}}}"#
+    ));
+    let attempt = stage.want(1, |launch| launch.instance_type.clone_from(&name));
+    stage.until("it to have the node", || stage.wire.bound(&attempt) == 1);
+    stage.cluster.ok(&["delete", "node", &name]);
+    stage.until("word of it", || stage.wire.gone(&attempt).is_some());
+    let (code, why, retryable) = stage.wire.gone(&attempt).unwrap();
+    assert!(code == "NodeLost" && retryable, "{code}: {why}");
+    stage.cluster.ok(&["delete", "instancetype", &name]);
+    stage.drop_and_see_nothing_left(&attempt);
+}
+
+#[test]
+fn a_quota_is_waited_for_and_a_refusal_is_final() {
+    for gangs in BOTH {
+        let Some(stage) = Stage::set(with(gangs)) else { return };
+        stage.cluster.apply(r#"{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}"#);
+        stage.cluster.until_field("resourcequota/small", ".status.hard.pods", "1");
+        let two = stage.want(2, |_| {});
+        stage.until("the quota's name", || stage.wire.waiting(&two).contains("exceeded quota: small"));
+        stage.cluster.ok(&["delete", "resourcequota", "small"]);
+        stage.until("it to run after all", || stage.pods(&two, "Running").len() == 2);
+        stage.drop_and_see_nothing_left(&two);
+        stage.cluster.ok(&["label", "namespace", &stage.namespace(), "pod-security.kubernetes.io/enforce=restricted"]);
+        let refused = stage.want(1, |_| {});
+        stage.until("the refusal", || stage.wire.gone(&refused).is_some());
+        let (code, why, retryable) = stage.wire.gone(&refused).unwrap();
+        assert!(code == "Refused" && !retryable && why.contains("violates PodSecurity"), "{code}: {why}");
+        let strict =
+            stage.want(1, |launch| drop(launch.target.settings.insert("pod_security".into(), "restricted".into())));
+        stage.until("one that keeps the rule to run", || stage.pods(&strict, "Running").len() == 1);
+        stage.drop_and_see_nothing_left(&refused);
+        stage.drop_and_see_nothing_left(&strict);
+    }
+}
+
+#[test]
+fn a_server_that_was_away_finds_everything_as_it_left_it() {
+    let Some(stage) = Stage::set(with(Gangs::Gates)) else { return };
+    let attempt = stage.want(2, |_| {});
+    stage.until("it to run", || stage.pods(&attempt, "Running").len() == 2);
+    stage.wire.with().away = true;
+    stage.cluster.ok(&["delete", &stage.pods(&attempt, "")[1]]);
+    stage.until("the pod to be gone", || stage.pods(&attempt, "").len() < 2);
+    assert_eq!(stage.wire.gone(&attempt), None);
+    stage.wire.with().away = false;
+    stage.until("word of it", || stage.wire.gone(&attempt).is_some());
+    stage.drop_and_see_nothing_left(&attempt);
+}
+
+#[test]
+fn what_is_stopped_before_it_ran_is_gone_at_once() {
+    for gangs in BOTH {
+        let Some(stage) = Stage::set(with(gangs)) else { return };
+        let nodes = stage.fake_nodes();
+        let attempt = stage.want(nodes as u32 + 1, |_| {});
+        stage.until("it to wait", || !stage.wire.waiting(&attempt).is_empty());
+        stage.wire.with().stop.insert(attempt.clone());
+        stage.until("the end", || stage.wire.gone(&attempt).is_some_and(|(code, ..)| code == "Stopped"));
+        stage.drop_and_see_nothing_left(&attempt);
+    }
+}
+
+#[test]
+fn a_target_is_checked_in_its_own_namespace() {
+    let Some(stage) = Stage::set(with(Gangs::Gates)) else { return };
+    let check = |id: &str, namespace: String| Check {
+        id: id.to_owned(),
+        target: ClusterTarget { namespace, ..ClusterTarget::default() },
+    };
+    stage.wire.with().checks.push(check("none", "no-such-namespace".to_owned()));
+    stage.wire.with().checks.push(check("some", stage.namespace()));
+    stage.until("both results", || stage.wire.with().checked.len() == 2);
+    let told = stage.wire.with();
+    let shown = |id: &str| -> Vec<(String, bool)> {
+        let result = told.checked.iter().find(|result| result.id == id).unwrap();
+        result.findings.iter().map(|finding| (finding.check.clone(), finding.passed)).collect()
+    };
+    assert_eq!(shown("none"), [("namespace".to_owned(), false)]);
+    assert_eq!(shown("some")[..2], [("namespace".to_owned(), true), ("permission".to_owned(), true)]);
+    assert_eq!(shown("some").last().unwrap(), &("image".to_owned(), true), "{:?}", told.checked);
+    let facts = told.facts.as_ref().unwrap();
+    assert!(facts.nodes.len() > 1 && facts.instance_types.iter().any(|kind| kind.fits_ever && kind.fits_now > 0));
+}

@@ -1,0 +1,16 @@
+//! The operator on a real control plane with fake nodes, talking to a stand-in of the server.
+//!
+//! An operator sees every gang of its cluster, so these tests take turns.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may as well stop where it stands")]
+#![expect(clippy::disallowed_methods, reason = "these tests watch a real cluster by the real clock")]
+
+#[path = "../../../../tests/e2e/cluster.rs"]
+mod cluster;
+mod faults;
+mod gangs;
+mod server;
+#[path = "../../../../tests/e2e/skip.rs"]
+mod skip;
+mod stage;
+mod storm;

@@ -1,0 +1,170 @@
+//! Attaching: a compute target becomes a namespace of a cluster, once everything that work needs there was seen to work.
+//!
+//! What the server knows by itself it says at once: whether the operator is there, and whether its clock is right. The
+//! rest is put to the operator.
+
+use crate::{
+    app::App,
+    http::{change::Halt, operations::Ticket, workspaces::guid},
+    problem::Problem,
+};
+use api::arm::{datastore::snake, text};
+use domain::{
+    Timestamp,
+    cluster::{ClusterTarget, Finding},
+};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use store::{ClusterRow, ComputeRow, TargetRow, TargetState, Tx, WorkspaceRow};
+
+/// A clock that is off by more makes certificates and logs useless.
+const SKEW_MS: i64 = 300_000;
+/// What a record is shown with and is not kept of it.
+pub(crate) const SHOWN: [&str; 6] = ["instanceTypes", "checks", "nodes", "capacity", "cluster", "seenAt"];
+/// What of a target has a meaning of its own; everything else is a setting.
+const KNOWN: [&str; 2] = ["namespace", "defaultInstanceType"];
+
+/// Whether the server makes a check itself.
+pub(crate) fn is_ours(check: &str) -> bool {
+    matches!(check, "extension" | "clock")
+}
+
+/// Makes a kept compute target one of a cluster, or says in its findings why it is none.
+pub(crate) fn attach(
+    app: &App,
+    tx: &mut Tx<'_>,
+    (workspace, row): (&WorkspaceRow, &ComputeRow),
+    ticket: &Ticket,
+    now: Timestamp,
+) -> Result<(), Halt> {
+    let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    let cluster = choose(tx, &body)?;
+    let target = target_of(workspace, &row.name, &body);
+    let before = tx.target(&workspace.name, &row.name)?;
+    let name = cluster.as_ref().map_or_else(|(named, _)| named.clone(), |cluster| cluster.name.clone());
+    stays(tx, before.as_ref(), &name, &target)?;
+    let findings = match &cluster {
+        Ok(cluster) => look(tx, cluster, now)?,
+        Err((_, why)) => vec![failed("extension", why.clone())],
+    };
+    let good = findings.iter().all(|finding| finding.passed);
+    let attached = TargetRow {
+        workspace: workspace.name.clone(),
+        cluster: name,
+        target,
+        state: TargetState::Creating,
+        findings: Vec::new(),
+        check_id: guid(app.store.keyring().random()),
+        operation: ticket.id().to_owned(),
+        checked_at: now,
+    };
+    Ok(tx.put_findings(attached, findings, !good, now)?)
+}
+
+/// The cluster that a target names, or the only one there is; otherwise the name it gave, and why there is none.
+fn choose(tx: &mut Tx<'_>, body: &Value) -> Result<Result<ClusterRow, (String, String)>, store::Error> {
+    let id = text(&body["properties"], "resourceId").unwrap_or_default();
+    let named = id.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
+    let mut all = tx.clusters()?;
+    let names: Vec<String> = all.iter().map(|row| format!("`{}`", row.name)).collect();
+    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    if named.is_empty() && all.len() == 1 {
+        return Ok(Ok(all.remove(0)));
+    }
+    if let Some(at) = all.iter().position(|row| row.name.eq_ignore_ascii_case(&named)) {
+        return Ok(Ok(all.remove(at)));
+    }
+    let why = match named.as_str() {
+        "" => format!(
+            "`resourceId` names no cluster, and there is more than one or none to choose from (registered: {known})"
+        ),
+        named => format!(
+            "no cluster `{named}` is registered with this server (registered: {known}); run `peregrine extension install \
+             --cluster-name {named}` with the cluster's kubeconfig, then attach again"
+        ),
+    };
+    Ok(Err((named, why)))
+}
+
+fn target_of(workspace: &WorkspaceRow, name: &str, body: &Value) -> ClusterTarget {
+    let none = Map::new();
+    let inner = body["properties"]["properties"].as_object().unwrap_or(&none);
+    let word = |key: &str| inner.get(key).and_then(Value::as_str).filter(|word| !word.is_empty()).map(str::to_owned);
+    let settings: BTreeMap<String, String> = inner
+        .iter()
+        .filter(|(key, _)| !KNOWN.contains(&key.as_str()))
+        .filter_map(|(key, value)| Some((snake(key), plain(value)?)))
+        .collect();
+    ClusterTarget {
+        subscription: workspace.subscription.clone(),
+        resource_group: workspace.resource_group.clone(),
+        workspace: workspace.name.clone(),
+        compute: name.to_owned(),
+        namespace: word("namespace").unwrap_or_else(|| "default".to_owned()),
+        default_instance_type: word("defaultInstanceType"),
+        settings,
+    }
+}
+
+/// A setting as text; a list as its items between commas.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::Array(items) => Some(items.iter().filter_map(api::arm::scalar).collect::<Vec<_>>().join(",")),
+        value => api::arm::scalar(value),
+    }
+}
+
+/// Jobs are where they are: a target that has some moves nowhere.
+fn stays(tx: &mut Tx<'_>, before: Option<&TargetRow>, cluster: &str, target: &ClusterTarget) -> Result<(), Halt> {
+    let Some(before) = before.filter(|row| row.cluster != cluster || row.target.namespace != target.namespace) else {
+        return Ok(());
+    };
+    let open = tx.open_jobs_of(&before.workspace, &before.target.compute)?;
+    let Some((_, job)) = open.first() else { return Ok(()) };
+    let message = format!(
+        "compute target `{}` cannot move from namespace `{}` of cluster `{}`: job `{job}` is there and has not ended; wait for \
+         it, or cancel it",
+        target.compute, before.target.namespace, before.cluster
+    );
+    Err(Problem::conflict(message).into())
+}
+
+/// What the server knows by itself.
+fn look(tx: &mut Tx<'_>, cluster: &ClusterRow, now: Timestamp) -> Result<Vec<Finding>, store::Error> {
+    let facts = tx.facts(&cluster.name)?;
+    let extension = match (cluster.answers(now, super::SILENT_MS), facts.training || facts.uid.is_empty()) {
+        (true, true) => {
+            passed("extension", format!("version {} answers from cluster `{}`", facts.version, cluster.name))
+        }
+        (true, false) => failed(
+            "extension",
+            "training is not enabled; run `peregrine extension upgrade --config enableTraining=True`".to_owned(),
+        ),
+        (false, _) => failed(
+            "extension",
+            format!(
+                "{}; see `peregrine extension status` and whether its pods reach this server",
+                cluster.last_heard(now)
+            ),
+        ),
+    };
+    let skew = std::time::Duration::from_millis(cluster.skew_ms.unsigned_abs());
+    let off = format!(
+        "the cluster's clock is {} {}",
+        domain::time::humane(skew),
+        if cluster.skew_ms < 0 { "behind" } else { "ahead" }
+    );
+    let clock = match cluster.skew_ms.abs() < SKEW_MS {
+        true => passed("clock", off),
+        false => failed("clock", format!("{off}; set the clocks of its nodes, for example with NTP")),
+    };
+    Ok(if extension.passed { vec![extension, clock] } else { vec![extension] })
+}
+
+fn passed(check: &str, detail: String) -> Finding {
+    Finding { check: check.to_owned(), passed: true, detail }
+}
+
+fn failed(check: &str, detail: String) -> Finding {
+    Finding { passed: false, ..passed(check, detail) }
+}

@@ -1,0 +1,44 @@
+//! One attempt as an operator is told of it: how many pods, of which shape, from which image.
+
+use crate::{app::App, auth::attempt_token};
+use domain::{AttemptId, cluster::Launch};
+use serde_json::Value;
+use store::{Error, TargetRow, Tx};
+
+/// A job that has run for longer than it may, by this much, is ended by the cluster: its own agent should have done so.
+const GRACE_SECONDS: u64 = 3_600;
+
+/// What an operator is to launch, without what differs from server to server; `None` if the job has moved on meanwhile.
+pub(super) fn of(tx: &mut Tx<'_>, attempt: AttemptId, targets: &[TargetRow]) -> Result<Option<Launch>, Error> {
+    let Some((seq, number)) = attempt.parts() else { return Ok(None) };
+    let Some(row) = tx.jobs_by_seq(&[seq])?.pop() else { return Ok(None) };
+    let on = |target: &&TargetRow| target.workspace == row.job.workspace && target.target.compute == row.target;
+    let Some(target) = targets.iter().find(on) else { return Ok(None) };
+    let plan = tx.plan(seq)?.unwrap_or_default();
+    let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    Ok(Some(Launch {
+        attempt,
+        number,
+        target: target.target.clone(),
+        display_name: api::arm::text(&body, "displayName").unwrap_or_else(|| row.job.name.to_string()),
+        job: row.job.name,
+        user: row.created_by,
+        priority: row.job.priority,
+        parts: plan.nodes(),
+        instance_type: plan.instance_type.unwrap_or_default(),
+        image: plan.environment.image.unwrap_or_default(),
+        shm_bytes: plan.shm_bytes,
+        deadline_seconds: plan.timeout_seconds.map(|limit| limit.saturating_add(GRACE_SECONDS)),
+        server: String::new(),
+        authority: String::new(),
+        token: String::new(),
+        labels: Default::default(),
+    }))
+}
+
+/// Adds where the agent inside finds this server, and its token.
+pub(super) fn complete(app: &App, launch: &mut Launch, url: &str) {
+    launch.server = url.to_owned();
+    launch.authority.clone_from(&app.settings.authority);
+    launch.token = attempt_token(app.store.keyring(), &launch.attempt);
+}

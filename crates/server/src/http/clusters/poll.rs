@@ -1,0 +1,204 @@
+//! What an operator is to do: attempts to launch, to stop and to remove, targets to check.
+//!
+//! What the operator holds is told once, at the start of a poll, and may be out of date when the answer is made. Invariants:
+//! what is launched was never begun; what is removed is over, or was never known; an attempt is recorded as lost only after
+//! it was missing for long, in one poll after another, while its own agent was silent too.
+
+use super::{cluster_of, launch};
+use crate::{
+    app::{App, Watched},
+    auth::Caller,
+    http::{
+        Body,
+        agents::{WAIT, count, record::Change},
+    },
+    problem::Problem,
+};
+use axum::{Extension, Json, extract::State, http::HeaderMap};
+use domain::{
+    AttemptId, JobState, Outcome, Timestamp,
+    cluster::{Check, ClusterAnswer, ClusterPoll},
+    gang::Gang,
+};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+use store::{Bell, ClusterRow, Error, TargetRow, TargetState, Tx};
+use tokio::time::Instant;
+
+/// A cluster is written down as seen at least this often.
+const SEEN_EVERY_MS: i64 = 5_000;
+/// An attempt that is not where it should be for this long is lost.
+const LOST_AFTER_MS: i64 = 60_000;
+/// What was asked of an operator is asked again this much later.
+const ASK_AGAIN_MS: i64 = 15_000;
+/// How many launches one answer holds at most.
+const LAUNCHES: usize = 200;
+/// Answers are looked for no more often than this, so that many changes share one.
+const PAUSE: Duration = Duration::from_millis(20);
+
+pub(crate) async fn poll(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Body(poll): Body<ClusterPoll>,
+) -> Result<Json<ClusterAnswer>, Problem> {
+    let name = cluster_of(&caller)?;
+    see(&app, name, &poll).await?;
+    lose_missing(&app, name, &poll).await?;
+    let url = app.reached_by(&headers);
+    let mut bell = app.store.changed(Bell::Clusters);
+    let deadline = Instant::now() + WAIT;
+    loop {
+        bell.mark_unchanged();
+        let (answer, something) = answer(&app, name, &poll, &url).await?;
+        if something || Instant::now() >= deadline {
+            return Ok(Json(answer));
+        }
+        let _ = tokio::time::timeout_at(deadline, bell.changed()).await;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Notes that the operator was heard of, and how far its clock is off.
+async fn see(app: &App, name: &str, poll: &ClusterPoll) -> Result<(), Problem> {
+    let now = app.now();
+    let fresh = app.watched(name, |watched| {
+        if watched.facts != poll.facts {
+            watched.facts.clone_from(&poll.facts);
+            watched.asked_at = None;
+        }
+        let fresh = now.0 - watched.written_at.0 < SEEN_EVERY_MS;
+        if !fresh {
+            watched.written_at = now;
+        }
+        fresh
+    });
+    if !fresh {
+        let (name, skew) = (name.to_owned(), poll.now.0 - now.0);
+        app.store.write(move |tx| tx.see_cluster(&name, skew, now)).await?;
+    }
+    Ok(())
+}
+
+async fn answer(app: &App, name: &str, poll: &ClusterPoll, url: &str) -> Result<(ClusterAnswer, bool), Problem> {
+    let holds: HashSet<AttemptId> = poll.holds.iter().cloned().collect();
+    let leaving: HashSet<AttemptId> = poll.leaving.iter().cloned().collect();
+    let known = name.to_owned();
+    let look = app.store.look(move |tx| {
+        let cluster = tx.cluster(&known)?;
+        let targets = tx.targets_on(&known)?;
+        let active: HashMap<AttemptId, bool> = tx
+            .active_jobs(&known)?
+            .into_iter()
+            .filter_map(|job| Some((job.state.attempt()?.clone(), matches!(job.state, JobState::Stopping { .. }))))
+            .collect();
+        let here = |attempt: &&AttemptId| !leaving.contains(*attempt);
+        let stop = holds.iter().filter(here).filter(|attempt| active.get(*attempt) == Some(&true)).cloned().collect();
+        let remove = holds.iter().filter(here).filter(|attempt| !active.contains_key(*attempt)).cloned().collect();
+        let (mut fresh, mut again) = (Vec::new(), Vec::new());
+        for attempt in tx.offered(&known, "placed")?.into_iter().filter(|attempt| !holds.contains(attempt)) {
+            let gang = tx.gang(&attempt)?;
+            if fresh.len() == LAUNCHES || gang.as_ref().is_some_and(Gang::begun) {
+                continue;
+            }
+            // Pods that are made anew have other agents in them.
+            if let Some(mut gang) = gang
+                && gang.scatter()
+            {
+                tx.put_gang(&attempt, &gang)?;
+                again.push(attempt.clone());
+            }
+            fresh.extend(launch::of(tx, attempt, &targets)?);
+        }
+        Ok((cluster, targets, again, ClusterAnswer { stop, remove, launch: fresh, ..ClusterAnswer::default() }))
+    });
+    let (cluster, targets, again, mut answer) = look.await?;
+    // If they are the same pods after all, they say so at once.
+    again.iter().for_each(|attempt| app.calls.ring(attempt));
+    for launch in &mut answer.launch {
+        launch::complete(app, launch, url);
+    }
+    let asked = app.watched(name, |watched| ask(watched, &cluster, poll, &targets, &mut answer, app.now()));
+    answer.targets = targets.into_iter().map(|row| row.target).collect();
+    let something = !(answer.launch.is_empty() && answer.stop.is_empty() && answer.remove.is_empty());
+    Ok((answer, something || asked))
+}
+
+/// Asks for facts and for checks, unless that was done a moment ago; whether anything is asked for.
+fn ask(
+    watched: &mut Watched,
+    cluster: &Option<ClusterRow>,
+    poll: &ClusterPoll,
+    targets: &[TargetRow],
+    answer: &mut ClusterAnswer,
+    now: Timestamp,
+) -> bool {
+    let due = |at: Option<&Timestamp>| at.is_none_or(|at| now.0 - at.0 >= ASK_AGAIN_MS);
+    let stale = cluster.as_ref().is_some_and(|row| row.digest != poll.facts);
+    if stale && due(watched.asked_at.as_ref()) {
+        watched.asked_at = Some(now);
+        answer.send_facts = true;
+    }
+    watched.checks.retain(|_, at| now.0 - at.0 < ASK_AGAIN_MS);
+    for row in targets.iter().filter(|row| row.state == TargetState::Creating) {
+        if due(watched.checks.get(&row.check_id)) {
+            watched.checks.insert(row.check_id.clone(), now);
+            answer.checks.push(Check { id: row.check_id.clone(), target: row.target.clone() });
+        }
+    }
+    answer.send_facts || !answer.checks.is_empty()
+}
+
+/// Attempts that were begun and are not on the cluster any more, although nobody told of their end.
+async fn lose_missing(app: &App, name: &str, poll: &ClusterPoll) -> Result<(), Problem> {
+    let holds: HashSet<AttemptId> = poll.holds.iter().cloned().collect();
+    let (known, now) = (name.to_owned(), app.now());
+    let missing = app.store.look(move |tx| missing(tx, &known, &holds)).await?;
+    let lost = app.watched(name, |watched| {
+        watched.missing.retain(|attempt, _| missing.contains(attempt));
+        for attempt in missing {
+            watched.missing.entry(attempt).or_insert(now);
+        }
+        let long = |since: Timestamp| now.0 - since.0 >= LOST_AFTER_MS;
+        let silent = |attempt: &AttemptId| app.calls.heard_at(attempt).is_none_or(long);
+        let lost = watched.missing.iter().filter(|(attempt, since)| long(**since) && silent(attempt));
+        lost.map(|(attempt, _)| attempt.clone()).collect::<Vec<_>>()
+    });
+    if !lost.is_empty() {
+        count(app, app.store.write(move |tx| lose(tx, lost, now)).await?);
+    }
+    Ok(())
+}
+
+fn missing(tx: &mut Tx<'_>, cluster: &str, holds: &HashSet<AttemptId>) -> Result<HashSet<AttemptId>, Error> {
+    let mut missing = HashSet::new();
+    for job in tx.active_jobs(cluster)? {
+        let Some(attempt) = job.state.attempt().filter(|attempt| !holds.contains(attempt)).cloned() else { continue };
+        // What is merely placed is launched, again if need be, until it has begun.
+        let begun =
+            !matches!(job.state, JobState::Placed { .. }) || tx.gang(&attempt)?.is_some_and(|gang| gang.begun());
+        if begun {
+            missing.insert(attempt);
+        }
+    }
+    Ok(missing)
+}
+
+fn lose(tx: &mut Tx<'_>, lost: Vec<AttemptId>, now: Timestamp) -> Result<Vec<&'static str>, Error> {
+    let why = "nothing of it is left on the cluster, and its agent was not heard of either";
+    let mut ended = Vec::new();
+    for attempt in lost {
+        let Some(mut change) = Change::of_attempt(tx, &attempt)? else { continue };
+        match change.job.state {
+            JobState::Stopping { .. } => {
+                change.ends(tx, Outcome::Canceled { reason: format!("canceled; {why}") }, now)?
+            }
+            _ => change.is_lost(tx, why, now)?,
+        }
+        tx.drop_gang(&attempt)?;
+        ended.extend(change.finish(tx, now)?);
+    }
+    Ok(ended)
+}

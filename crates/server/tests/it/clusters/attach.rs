@@ -1,0 +1,133 @@
+//! Attaching, what is refused at submit, detaching.
+
+use super::*;
+
+#[tokio::test]
+async fn attaching_ends_with_the_list_of_what_was_found() {
+    let server = Server::start().await;
+    let operator = Operator::registered(&server).await;
+    operator.report(ClusterReport { facts: Some(facts()), ..ClusterReport::default() }).await;
+    let made = server.put("computes/lab", target("", "ml")).await;
+    assert_eq!(made.expect(201)["properties"]["provisioningState"], "Creating", "the only cluster there is was meant");
+    let operation = async || server.get(made.header("azure-asyncoperation")).await.expect(200);
+    assert_eq!(operation().await["status"], "InProgress");
+    let asked = operator.poll(&[]).await;
+    let (id, wanted) = (asked.checks[0].id.clone(), &asked.checks[0].target);
+    assert_eq!((wanted.namespace.as_str(), wanted.workspace.as_str()), ("ml", "default"));
+    let missing =
+        Finding { check: "namespace".into(), passed: false, detail: "there is no namespace `ml`; create it".into() };
+    operator.check(&id, vec![missing, passed("image")]).await;
+    let failed = operation().await;
+    assert_eq!(failed["status"], "Failed");
+    assert!(failed["error"]["message"].as_str().unwrap().contains("no namespace `ml`"), "{failed}");
+    let shown = server.get("computes/lab").await.expect(200);
+    let properties = &shown["properties"];
+    assert_eq!(properties["provisioningState"], "Failed");
+    assert_eq!(properties["provisioningErrors"][0]["error"]["code"], "namespace");
+    let names: Vec<&str> = properties["properties"]["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["check"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["extension", "clock", "namespace", "image"]);
+    let (_, message) = server.put("jobs/early", on_lab(json!({}))).await.refused(400);
+    assert!(message.contains("no namespace `ml`"), "{message}");
+    // Someone creates the namespace and attaches again.
+    server.put("computes/lab", target("", "ml")).await.expect(200);
+    let again = operator.poll(&[]).await.checks.remove(0).id;
+    assert_ne!(again, id);
+    operator.check(&id, vec![Finding { passed: false, ..passed("old") }]).await;
+    operator.check(&again, vec![passed("namespace")]).await;
+    assert_eq!(server.get("computes/lab").await.expect(200)["properties"]["provisioningState"], "Succeeded");
+    assert_eq!(operator.poll(&[AttemptId::of(99, 0)]).await.targets[0].compute, "lab");
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_not_there_or_does_not_answer_is_said_at_once() {
+    let server = Server::start().await;
+    let why = async |name: &str| {
+        let made = server.put("computes/k8s", target(name, "ml")).await;
+        assert!(made.status < 300, "{}", made.text());
+        assert_eq!(server.get(made.header("azure-asyncoperation")).await.expect(200)["status"], "Failed");
+        let shown = server.get("computes/k8s").await.expect(200);
+        assert_eq!(shown["properties"]["provisioningState"], "Failed");
+        shown["properties"]["provisioningErrors"][0]["error"]["message"].as_str().unwrap().to_owned()
+    };
+    assert!(why("").await.contains("registered: none"));
+    ask(&server.user, Method::PUT, "/clusters/lab", Some(json!({}))).await.expect(201);
+    assert!(why("/x/edge1").await.contains("extension install --cluster-name edge1"));
+    assert!(why("/x/lab").await.contains("never heard of"));
+    let (_, message) = ask(&server.user, Method::DELETE, "/clusters/lab", None).await.refused(409);
+    assert!(message.contains("`k8s` of workspace `default`"), "{message}");
+}
+
+#[tokio::test]
+async fn a_target_is_shown_with_what_its_cluster_has_and_kept_without() {
+    let server = Server::start().await;
+    let operator = Operator::attached(&server).await;
+    let shown = server.get("computes/lab").await.expect(200);
+    let inner = &shown["properties"]["properties"];
+    assert_eq!(inner["instanceTypes"]["gpu"]["resources"]["limits"]["nvidia.com/gpu"], 1);
+    assert_eq!((&inner["instanceTypes"]["gpu"]["fitsNow"], &inner["cluster"]), (&json!(3), &json!("lab")));
+    assert_eq!(
+        (&inner["nodes"][0]["name"], &inner["defaultInstanceType"]),
+        (&json!("n1"), &json!("defaultinstancetype"))
+    );
+    let nodes = server.post("computes/lab/listNodes", json!({})).await.expect(200);
+    assert_eq!(nodes["nodes"].as_array().unwrap().len(), 2);
+    // What was shown comes back and is not taken for what the client wants.
+    server.put("computes/lab", shown.clone()).await.expect(200);
+    let kept = server.store.read(|tx| tx.compute("default", "lab")).await.unwrap().unwrap().body;
+    assert!(!kept.contains("instanceTypes") && !kept.contains("fitsNow") && kept.contains("\"ml\""), "{kept}");
+    let asked = operator.poll(&[]).await.checks.remove(0);
+    assert!(!asked.target.settings.contains_key("cluster"), "{:?}", asked.target.settings);
+}
+
+#[tokio::test]
+async fn what_the_cluster_could_never_hold_or_reach_is_refused_at_submit() {
+    let server = Server::start().await;
+    let operator = Operator::attached(&server).await;
+    for (more, expect) in [
+        (json!({"resources": {"instanceType": "tiny"}}), "offered: defaultinstancetype, gpu, huge"),
+        (json!({"resources": {"instanceType": "huge"}}), "`n2`, has 4 CPUs, 16 GiB memory, 1 GPU"),
+        (json!({"resources": {"instanceType": "gpu", "instanceCount": 3}}), "hold 2 of them"),
+        (
+            json!({"inputs": {"x": {"jobInputType": "uri_folder", "uri": "file:///etc"}}, "command": "ls ${{inputs.x}}"}),
+            "pods on `lab` do not see",
+        ),
+    ] {
+        let (_, message) = server.put("jobs/bad", on_lab(more)).await.refused(400);
+        assert!(message.contains(expect), "{message}");
+    }
+    let grows = ClusterFacts { grows: true, ..facts() };
+    operator.report(ClusterReport { facts: Some(grows), ..ClusterReport::default() }).await;
+    server.put("jobs/big", on_lab(json!({"resources": {"instanceType": "huge"}}))).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_target_with_jobs_is_not_detached_unless_they_are_canceled_with_it() {
+    let server = Server::start().await;
+    let operator = Operator::attached(&server).await;
+    let one = operator.launch("busy", json!({})).await;
+    one.poll(0, "a", false).await;
+    one.report(0, vec![What::Started { pid: 1 }]).await;
+    server.put("jobs/waiting", on_lab(json!({}))).await.expect(201);
+    let (_, message) = server.delete("computes/lab?underlyingResourceAction=Detach").await.refused(409);
+    assert!(message.contains("2 jobs") && message.contains("`busy`") && message.contains("--force"), "{message}");
+    let (_, message) = server.put("computes/lab", target("", "elsewhere")).await.refused(409);
+    assert!(message.contains("`busy`"), "{message}");
+    let held = one.asking(0, "a", true);
+    let stops = async {
+        let told: PollAnswer = one.pod.post("/agent/v1/poll", &held).await.unwrap();
+        assert_eq!(told.stop, [one.attempt().clone()]);
+        one.report(0, vec![over(Outcome::Canceled { reason: "asked".into() })]).await;
+    };
+    let (gone, ()) = tokio::join!(server.delete("computes/lab?underlyingResourceAction=Detach&force=true"), stops);
+    assert_eq!(gone.status, 202, "{}", gone.text());
+    server.get("computes/lab").await.refused(404);
+    for job in ["busy", "waiting"] {
+        assert_eq!(server.get(&format!("jobs/{job}")).await.expect(200)["properties"]["status"], "Canceled");
+    }
+    assert_eq!(operator.poll(std::slice::from_ref(one.attempt())).await.remove, [one.attempt().clone()]);
+}
