@@ -261,7 +261,7 @@ def throughput(title, connections, size):
     shares = [one["others"] for all_of in seen.values() for one in all_of]
     table(f"{title} (median of {ROUNDS} slices of {SECONDS} s; others had {statistics.median(shares):.0f} % of the cores, at most {max(shares):.0f} %; load {os.getloadavg()[0]:.1f})",
           ["proxy, one core", "req/s", "x nginx", "x HAProxy", "p99 us", "CPU us/req", "MiB", "failed"], rows)
-    failed = [name for name in seen if sum(one["wrong"] for one in seen[name])]
+    failed = [name for name in [*plain, "Peregrine"] if sum(one["wrong"] for one in seen.get(name, []))]
     missing = [name for name in ("nginx", "HAProxy", "Peregrine") if name not in seen]
     # A figure from a busy machine, or beside a peer that fails, is no verdict.
     if missing or failed or statistics.median(shares) > BUSY:
