@@ -54,11 +54,11 @@ fn home(postgres: &Server) -> (Home, Door) {
 #[test]
 fn nothing_acknowledged_is_lost_when_postgres_and_the_server_are_killed() {
     let Some(python) = venv::with("mlflow", MLFLOW, &[]) else {
-        return eprintln!("skipped: mlflow {MLFLOW} is not kept here and the package index cannot be reached");
+        return crate::skip::skip(&format!("mlflow {MLFLOW} is not kept here and the package index cannot be reached"));
     };
     let mut postgres = match Server::start(&[]) {
         Ok(postgres) => postgres,
-        Err(reason) => return eprintln!("skipped: Postgres ({reason})"),
+        Err(reason) => return crate::skip::skip(&format!("Postgres ({reason})")),
     };
     let (home, door) = home(&postgres);
     let gate = home.path().join("gate");
@@ -128,7 +128,7 @@ fn nothing_acknowledged_is_lost_when_postgres_and_the_server_are_killed() {
 fn jobs_run_and_the_password_is_seen_nowhere() {
     let postgres = match Server::start(&["fsync=off"]) {
         Ok(postgres) => postgres,
-        Err(reason) => return eprintln!("skipped: Postgres ({reason})"),
+        Err(reason) => return crate::skip::skip(&format!("Postgres ({reason})")),
     };
     let (home, _) = home(&postgres);
     let hello = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/hello/job.yml");

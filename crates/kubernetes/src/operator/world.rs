@@ -109,6 +109,11 @@ impl Gang {
         self.job.as_ref().is_some_and(|job| job.leaving) || self.pods.values().any(|part| part.leaving)
     }
 
+    /// None of its pods does anything any more.
+    pub(crate) fn is_over(&self) -> bool {
+        !self.pods.is_empty() && self.pods.values().all(|part| matches!(part.verdict, Verdict::Over(_)))
+    }
+
     pub(crate) fn has_run(&self) -> bool {
         self.pods.values().any(|part| part.ran)
     }

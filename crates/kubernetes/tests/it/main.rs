@@ -13,3 +13,4 @@ mod server;
 #[path = "../../../../tests/e2e/skip.rs"]
 mod skip;
 mod stage;
+mod storm;
