@@ -334,7 +334,8 @@ mod tests {
     #[test]
     fn each_fault_has_its_code_and_stops_or_tells() {
         assert_eq!(failing(|_, _| {}), []);
-        let table: [(fn(&mut Seen, &mut ServerSeen), _); 11] = [
+        type Fault = fn(&mut Seen, &mut ServerSeen);
+        let table: [(Fault, _); 11] = [
             (|seen, _| seen.kubernetes = (1, 29), ("P40100", true)),
             (|seen, _| seen.denied.push("create pods".into()), ("P40101", true)),
             (|seen, _| seen.namespace = Place::Terminating, ("P40102", true)),
