@@ -61,49 +61,9 @@ pub async fn report(cluster: &Cluster, namespace: &str, stage: Stage, all: &[Hea
         "data": {stage.report(): text},
     });
     // A manager for each occasion, or one report would take the others away.
-    let manager = PatchParams::apply(&format!("{PRODUCT}-{}", stage.report())).force();
-    let done = api.patch(REPORTS, &manager, &Patch::Apply(&object)).await;
-    done.map(drop).map_err(|error| cluster.told(format!("write ConfigMap {namespace}/{REPORTS}"), error))
-}
-
-async fn place(cluster: &Cluster, namespace: &str) -> Result<Place, Error> {
-    let api: Api<Namespace> = Api::all(cluster.client.clone());
-    let found = api
-        .get_opt(namespace)
-        .await
-        .map_err(|error| cluster.told(format!("look at namespace `{namespace}`"), error))?;
-    Ok(match found {
-        None => Place::Absent,
-        Some(found) if found.metadata.deletion_timestamp.is_some() => Place::Terminating,
-        Some(_) => Place::Active,
-    })
-}
-
-async fn nodes(cluster: &Cluster, settings: &Settings) -> Result<(usize, usize), Error> {
-    let api: Api<Node> = Api::all(cluster.client.clone());
-    let list = api.list(&ListParams::default()).await.map_err(|error| cluster.told("list nodes", error))?;
-    let is_ready = |node: &&Node| {
-        let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        conditions.into_iter().any(|one| one.type_ == "Ready" && one.status == "True")
-    };
-    let ready: Vec<&Node> = list.items.iter().filter(is_ready).collect();
-    let wanted = &settings.node_selector;
-    let matches = |node: &&&Node| wanted.iter().all(|(key, value)| node.labels().get(key) == Some(value));
-    Ok((ready.len(), ready.iter().filter(matches).count()))
-}
-
-async fn definition(cluster: &Cluster) -> Result<Definition, Error> {
-    let api = DEFINITION.api(&cluster.client, None);
-    let found = api.get_metadata_opt("instancetypes.amlarc.azureml.com").await;
-    let Some(found) = found.map_err(|error| cluster.told("look at the definition of instance types", error))? else {
-        return Ok(Definition::Absent);
-    };
-    if found.labels().get(PART_OF).is_some_and(|part| part == PRODUCT) {
-        return Ok(Definition::Ours);
-    }
-    let release = found.annotations().get("meta.helm.sh/release-name").map(|name| format!("the Helm release `{name}`"));
-    let manager =
-        found.managed_fields().iter().find_map(|fields| fields.manager.as_ref()).map(|name| format!("`{name}`"));
+    // Who wrote its status has not made it.
+    let makers = found.managed_fields().iter().filter(|fields| fields.subresource.is_none());
+    let manager = makers.filter_map(|fields| fields.manager.as_ref()).next().map(|name| format!("`{name}`"));
     Ok(Definition::Foreign(release.or(manager).unwrap_or_else(|| "somebody else".to_owned())))
 }
 

@@ -51,8 +51,8 @@ impl Left {
     }
 }
 
-/// Everything of the extension and of attempts, wherever it lies.
-pub async fn leftovers(cluster: &Cluster) -> Result<Vec<Left>, Error> {
+/// Everything of the extension and of attempts, wherever it lies. `namespace` is the extension's own.
+pub async fn leftovers(cluster: &Cluster, namespace: &str) -> Result<Vec<Left>, Error> {
     let ours = format!("{PART_OF}={PRODUCT}");
     let attempts = ATTEMPTS.iter().map(|kind| found(cluster, *kind, ATTEMPT));
     let extension = EXTENSION.iter().map(|kind| found(cluster, *kind, &ours));
@@ -61,7 +61,7 @@ pub async fn leftovers(cluster: &Cluster) -> Result<Vec<Left>, Error> {
     let mut known = BTreeSet::new();
     let all = attempts.into_iter().chain(extension).flatten();
     let mut all: Vec<Left> = all.filter(|one| known.insert(one.name())).collect();
-    all.extend(lease(cluster, &all).await?);
+    all.extend(lease(cluster, namespace, &all).await?);
     Ok(all)
 }
 
@@ -104,7 +104,7 @@ pub async fn remove(cluster: &Cluster, namespace: &str, keep_types: bool, within
         (keep_types && one.kind == DEFINITION) || (one.kind == NAMESPACE && (one.name != namespace || foreign))
     };
     loop {
-        let all = leftovers(cluster).await?;
+        let all = leftovers(cluster, namespace).await?;
         removal.kept_namespace = all.iter().find(|one| one.kind == NAMESPACE && stays(one)).map(|one| one.name.clone());
         let left: Vec<Left> = all.into_iter().filter(|one| !stays(one)).collect();
         if left.is_empty() {
@@ -142,21 +142,14 @@ async fn found(cluster: &Cluster, kind: Kind, label: &str) -> Result<Vec<Left>, 
 }
 
 /// The operator's lease has no label when the operator made it.
-async fn lease(cluster: &Cluster, all: &[Left]) -> Result<Option<Left>, Error> {
-    let Some(namespace) = all.iter().find(|one| one.kind == NAMESPACE).map(|one| one.name.clone()) else {
-        return Ok(None);
-    };
+async fn lease(cluster: &Cluster, namespace: &str, all: &[Left]) -> Result<Option<Left>, Error> {
     let kind = *EXTENSION.iter().find(|kind| kind.name == "Lease").expect("listed above");
-    let api = kind.api(&cluster.client, Some(&namespace));
-    let found =
-        api.get_metadata_opt(OPERATOR).await.map_err(|error| cluster.told("look at the operator's lease", error))?;
+    let api = kind.api(&cluster.client, Some(namespace));
+    let found = api.get_metadata_opt(OPERATOR).await;
+    let found = found.map_err(|error| cluster.told("look at the operator's lease", error))?;
     let known = all.iter().any(|one| one.kind == kind);
-    Ok(found.filter(|_| !known).map(|_| Left {
-        kind,
-        namespace: Some(namespace),
-        name: OPERATOR.to_owned(),
-        attempt: None,
-    }))
+    let (namespace, name) = (Some(namespace.to_owned()), OPERATOR.to_owned());
+    Ok(found.filter(|_| !known).map(|_| Left { kind, namespace, name, attempt: None }))
 }
 
 /// Whether a namespace holds pods, claims or settings that are somebody else's.
