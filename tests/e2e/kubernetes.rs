@@ -33,7 +33,7 @@ impl Lab<'_> {
     fn until(&self, what: &str, mut so: impl FnMut() -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !so() {
-            let pods = || self.cluster.ok(&["get", "pods,vcjobs,events", "-o", "wide"]);
+            let pods = || self.cluster.ok(&["get", "pods,vcjob,events", "-o", "wide"]);
             assert!(Instant::now() < deadline, "waited in vain for {what}\n{}", pods());
             std::thread::sleep(Duration::from_millis(200));
         }
@@ -84,7 +84,7 @@ fn jobs_live_on_a_real_node_from_install_to_uninstall() {
         println!("{name}: {:.1} s", began.elapsed().as_secs_f64());
     }
     home.ok(&["compute", "detach", "-n", "lab", "--yes"]);
-    let of_jobs = ["get", "pods,secrets,vcjobs", "-l", "peregrine.dev/attempt", "-o", "name"];
+    let of_jobs = ["get", "pods,secrets,vcjob", "-l", "peregrine.dev/attempt", "-o", "name"];
     lab.until("nothing of a job to be left", || cluster.ok(&of_jobs).is_empty());
     home.ok(&["extension", "uninstall", "--kubeconfig", kubeconfig, "--yes"]);
 }

@@ -1,3 +1,5 @@
+//! What is made of the news of a cluster, in any order.
+
 use super::*;
 use serde_json::{Value, json};
 
