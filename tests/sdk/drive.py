@@ -257,7 +257,9 @@ def compute_create_aml():
 @step
 def compute_attach_k8s():
     cluster = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.Kubernetes/connectedClusters/edge1"
-    ml.compute.begin_attach(KubernetesCompute(name="k8s1", namespace="ml-jobs", resource_id=cluster)).result()
+    attach = lambda: ml.compute.begin_attach(KubernetesCompute(name="k8s1", namespace="ml-jobs", resource_id=cluster)).result()
+    assert "extension install --cluster-name edge1" in raised(Exception, attach), "no such cluster is registered"
+    assert ml.compute.get("k8s1").provisioning_state == "Failed"
 
 
 @step

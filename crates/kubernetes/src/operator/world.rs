@@ -310,6 +310,13 @@ impl World {
                 rooms[*at].fill(amounts, 1);
             }
         }
+        // Two watches bring word of a pod of ours; it takes room from the first word to the last.
+        for (gang, part) in self.gangs.values().flat_map(|gang| gang.pods.values().map(move |part| (gang, part))) {
+            let unheard = !self.bound.contains_key(&part.uid) && !matches!(part.verdict, Verdict::Over(_));
+            if let Some(at) = part.node.as_ref().filter(|_| unheard).and_then(|node| at.get(node.as_str())) {
+                rooms[*at].fill(&gang.need.amounts, 1);
+            }
+        }
         rooms
     }
 

@@ -78,7 +78,7 @@ fn storm(gangs: Gangs) {
     assert_eq!(seen.ended.len(), wanted.len());
     assert!(seen.longest <= PARTIAL_AT_MOST, "a gang held nodes in part for {:?}", seen.longest);
     assert_eq!(seen.doubled, BTreeSet::new(), "parts that ran twice");
-    assert!(stage.wire.with().news.iter().all(|(_, what)| !matches!(what, domain::cluster::ClusterWhat::Gone { .. })));
+    assert_eq!(stage.wire.with().lost, BTreeSet::new());
 }
 
 #[test]

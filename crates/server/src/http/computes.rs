@@ -139,13 +139,17 @@ async fn write(
             created_at: before.as_ref().map_or(now, |row| row.created_at),
             changed_at: now,
         };
+        let attached = match on_cluster {
+            true => Some(attach::plan(&then, tx, (&place, &row), &done, now)?),
+            false => None,
+        };
         tx.put_compute(&key, &row, (!secrets.is_empty()).then_some(&secrets))?;
-        match on_cluster {
-            true => {
+        match attached {
+            Some(attached) => {
                 done.begun(tx, &key, &resource, now)?;
-                attach::attach(&then, tx, (&place, &row), &done, now)?;
+                attached.put(tx, now)?;
             }
-            false => done.done(tx, &key, &resource, now)?,
+            None => done.done(tx, &key, &resource, now)?,
         }
         let on = kubernetes::On::of(tx, &key, &row)?;
         Ok((row, on, before.is_some()))

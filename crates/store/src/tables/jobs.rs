@@ -220,6 +220,17 @@ impl Tx<'_> {
         self.fetch(&sql, &[cluster.into()])?.into_iter().map(|mut row| core_of(&mut row)).collect()
     }
 
+    /// Every attempt on a cluster and the phase of its job: highest priority first, then first come.
+    pub fn attempts_on(&mut self, cluster: &str) -> Result<Vec<(AttemptId, String)>, Error> {
+        let sql = "select seq, attempts, phase from jobs \
+                   where phase in ('placed', 'preparing', 'running', 'finalizing', 'stopping') and cluster = ?1 \
+                   order by priority desc, seq";
+        let rows = self.fetch(sql, &[cluster.into()])?;
+        let attempt =
+            |mut row: Row| Ok((AttemptId::of(row.int(0)?, count(row.int(1)?)?.saturating_sub(1)), row.text(2)?));
+        rows.into_iter().map(attempt).collect()
+    }
+
     /// Attempts an agent may not have heard of: those just placed, and those asked to stop.
     pub fn offered(&mut self, cluster: &str, phase: &'static str) -> Result<Vec<AttemptId>, Error> {
         let sql = "select seq, attempts from jobs where phase = ?1 and cluster = ?2 order by priority desc, seq";

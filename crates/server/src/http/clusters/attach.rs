@@ -29,14 +29,20 @@ pub(crate) fn is_ours(check: &str) -> bool {
     matches!(check, "extension" | "clock")
 }
 
-/// Makes a kept compute target one of a cluster, or says in its findings why it is none.
-pub(crate) fn attach(
+/// A target as it is to be kept, with what the server knows by itself.
+pub(crate) struct Attached {
+    row: TargetRow,
+    findings: Vec<Finding>,
+}
+
+/// What a compute target becomes on its cluster, or why it is refused. Changes nothing.
+pub(crate) fn plan(
     app: &App,
     tx: &mut Tx<'_>,
     (workspace, row): (&WorkspaceRow, &ComputeRow),
     ticket: &Ticket,
     now: Timestamp,
-) -> Result<(), Halt> {
+) -> Result<Attached, Halt> {
     let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
     let cluster = choose(tx, &body)?;
     let target = target_of(workspace, &row.name, &body);
@@ -47,8 +53,7 @@ pub(crate) fn attach(
         Ok(cluster) => look(tx, cluster, now)?,
         Err((_, why)) => vec![failed("extension", why.clone())],
     };
-    let good = findings.iter().all(|finding| finding.passed);
-    let attached = TargetRow {
+    let row = TargetRow {
         workspace: workspace.name.clone(),
         cluster: name,
         target,
@@ -58,7 +63,15 @@ pub(crate) fn attach(
         operation: ticket.id().to_owned(),
         checked_at: now,
     };
-    Ok(tx.put_findings(attached, findings, !good, now)?)
+    Ok(Attached { row, findings })
+}
+
+impl Attached {
+    /// Keeps it. Where the server has found nothing wrong, its operator is asked.
+    pub(crate) fn put(self, tx: &mut Tx<'_>, now: Timestamp) -> Result<(), store::Error> {
+        let over = self.findings.iter().any(|finding| !finding.passed);
+        tx.put_findings(self.row, self.findings, over, now)
+    }
 }
 
 /// The cluster that a target names, or the only one there is; otherwise the name it gave, and why there is none.

@@ -20,10 +20,7 @@ use domain::{
     cluster::{Check, ClusterAnswer, ClusterPoll},
     gang::Gang,
 };
-use std::{
-    collections::{HashMap, HashSet},
-    time::Duration,
-};
+use std::{collections::HashSet, time::Duration};
 use store::{Bell, ClusterRow, Error, TargetRow, TargetState, Tx};
 use tokio::time::Instant;
 
@@ -86,37 +83,36 @@ async fn answer(app: &App, name: &str, poll: &ClusterPoll, url: &str) -> Result<
     let holds: HashSet<AttemptId> = poll.holds.iter().cloned().collect();
     let leaving: HashSet<AttemptId> = poll.leaving.iter().cloned().collect();
     let known = name.to_owned();
-    let look = app.store.look(move |tx| {
+    let look = app.store.read(move |tx| {
         let cluster = tx.cluster(&known)?;
         let targets = tx.targets_on(&known)?;
-        let active: HashMap<AttemptId, bool> = tx
-            .active_jobs(&known)?
-            .into_iter()
-            .filter_map(|job| Some((job.state.attempt()?.clone(), matches!(job.state, JobState::Stopping { .. }))))
-            .collect();
-        let here = |attempt: &&AttemptId| !leaving.contains(*attempt);
-        let stop = holds.iter().filter(here).filter(|attempt| active.get(*attempt) == Some(&true)).cloned().collect();
-        let remove = holds.iter().filter(here).filter(|attempt| !active.contains_key(*attempt)).cloned().collect();
-        let (mut fresh, mut again) = (Vec::new(), Vec::new());
-        for attempt in tx.offered(&known, "placed")?.into_iter().filter(|attempt| !holds.contains(attempt)) {
-            let gang = tx.gang(&attempt)?;
-            if fresh.len() == LAUNCHES || gang.as_ref().is_some_and(Gang::begun) {
-                continue;
+        let active = tx.attempts_on(&known)?;
+        let mut answer = ClusterAnswer::default();
+        let mut again = Vec::new();
+        for (attempt, phase) in &active {
+            let held = holds.contains(attempt);
+            match phase.as_str() {
+                "stopping" if held && !leaving.contains(attempt) => answer.stop.push(attempt.clone()),
+                "placed" if !held && answer.launch.len() < LAUNCHES => {
+                    let gang = tx.gang(attempt)?;
+                    if gang.as_ref().is_some_and(Gang::begun) {
+                        continue;
+                    }
+                    again.extend(gang.map(|_| attempt.clone()));
+                    answer.launch.extend(launch::of(tx, attempt.clone(), &targets)?);
+                }
+                _ => {}
             }
-            // Pods that are made anew have other agents in them.
-            if let Some(mut gang) = gang
-                && gang.scatter()
-            {
-                tx.put_gang(&attempt, &gang)?;
-                again.push(attempt.clone());
-            }
-            fresh.extend(launch::of(tx, attempt, &targets)?);
         }
-        Ok((cluster, targets, again, ClusterAnswer { stop, remove, launch: fresh, ..ClusterAnswer::default() }))
+        let active: HashSet<AttemptId> = active.into_iter().map(|(attempt, _)| attempt).collect();
+        let over = holds.difference(&active).filter(|attempt| !leaving.contains(*attempt));
+        answer.remove = over.cloned().collect();
+        Ok((cluster, targets, again, answer))
     });
     let (cluster, targets, again, mut answer) = look.await?;
-    // If they are the same pods after all, they say so at once.
-    again.iter().for_each(|attempt| app.calls.ring(attempt));
+    if !again.is_empty() {
+        scatter(app, again).await?;
+    }
     for launch in &mut answer.launch {
         launch::complete(app, launch, url);
     }
@@ -124,6 +120,25 @@ async fn answer(app: &App, name: &str, poll: &ClusterPoll, url: &str) -> Result<
     answer.targets = targets.into_iter().map(|row| row.target).collect();
     let something = !(answer.launch.is_empty() && answer.stop.is_empty() && answer.remove.is_empty());
     Ok((answer, something || asked))
+}
+
+/// Pods that are made anew have other agents in them than those that were heard of. If they are the same pods after all,
+/// their agents say so at once.
+async fn scatter(app: &App, again: Vec<AttemptId>) -> Result<(), Problem> {
+    let waited = app.store.write(move |tx| {
+        let mut waited = Vec::new();
+        for attempt in again {
+            if let Some(mut gang) = tx.gang(&attempt)?
+                && gang.scatter()
+            {
+                tx.put_gang(&attempt, &gang)?;
+                waited.push(attempt);
+            }
+        }
+        Ok(waited)
+    });
+    waited.await?.iter().for_each(|attempt| app.calls.ring(attempt));
+    Ok(())
 }
 
 /// Asks for facts and for checks, unless that was done a moment ago; whether anything is asked for.
@@ -155,7 +170,7 @@ fn ask(
 async fn lose_missing(app: &App, name: &str, poll: &ClusterPoll) -> Result<(), Problem> {
     let holds: HashSet<AttemptId> = poll.holds.iter().cloned().collect();
     let (known, now) = (name.to_owned(), app.now());
-    let missing = app.store.look(move |tx| missing(tx, &known, &holds)).await?;
+    let missing = app.store.read(move |tx| missing(tx, &known, &holds)).await?;
     let lost = app.watched(name, |watched| {
         watched.missing.retain(|attempt, _| missing.contains(attempt));
         for attempt in missing {
@@ -174,12 +189,9 @@ async fn lose_missing(app: &App, name: &str, poll: &ClusterPoll) -> Result<(), P
 
 fn missing(tx: &mut Tx<'_>, cluster: &str, holds: &HashSet<AttemptId>) -> Result<HashSet<AttemptId>, Error> {
     let mut missing = HashSet::new();
-    for job in tx.active_jobs(cluster)? {
-        let Some(attempt) = job.state.attempt().filter(|attempt| !holds.contains(attempt)).cloned() else { continue };
+    for (attempt, phase) in tx.attempts_on(cluster)?.into_iter().filter(|(attempt, _)| !holds.contains(attempt)) {
         // What is merely placed is launched, again if need be, until it has begun.
-        let begun =
-            !matches!(job.state, JobState::Placed { .. }) || tx.gang(&attempt)?.is_some_and(|gang| gang.begun());
-        if begun {
+        if phase != "placed" || tx.gang(&attempt)?.is_some_and(|gang| gang.begun()) {
             missing.insert(attempt);
         }
     }

@@ -1,4 +1,4 @@
-//! What there is to be had: machine sizes that may be named, and how much of this machine is in use.
+//! What there is to be had: machine sizes that may be named, and how much of this machine and of clusters is in use.
 
 use crate::{app::App, http::At, problem::Problem};
 use api::arm::PROVIDER;
@@ -6,7 +6,11 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use domain::sizes::{self, Size};
+use domain::{
+    Resources,
+    cluster::ClusterNode,
+    sizes::{self, Size},
+};
 use serde_json::{Value, json};
 
 /// Every size a target or a job may name.
@@ -14,9 +18,14 @@ pub(crate) async fn vm_sizes() -> Json<Value> {
     Json(json!({"value": sizes::list().iter().map(size).collect::<Vec<_>>(), "nextLink": null}))
 }
 
-/// Cores, GPUs and jobs of this machine, as of now.
+/// Cores, GPUs and jobs of this machine, and cores and GPUs of clusters, as of now.
 pub(crate) async fn usages(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
-    let used = app.store.read(|tx| tx.in_use()).await?;
+    let look = app.store.read(|tx| {
+        let clusters = tx.clusters()?.into_iter().map(|row| Ok((tx.facts(&row.name)?, row.name)));
+        let clusters = clusters.collect::<Result<Vec<_>, store::Error>>()?;
+        Ok((tx.in_use()?, clusters))
+    });
+    let (used, clusters) = look.await?;
     let has = app.capacity().unwrap_or_default();
     let base = format!("/subscriptions/{}/providers/{PROVIDER}/locations/local/usages", at.subscription);
     let usage = |id: &str, name: &str, current: u64, limit: Option<u64>| {
@@ -27,11 +36,22 @@ pub(crate) async fn usages(State(app): State<App>, Path(at): Path<At>) -> Result
         })
     };
     let cores = |milli: u64| milli.div_ceil(1000);
-    let all = [
+    let mut all = vec![
         usage("cores", "cores of `local`", cores(used.resources.cpu_milli), Some(cores(has.cpu_milli))),
         usage("gpus", "GPUs of `local`", used.resources.gpus.into(), Some(has.gpus.into())),
         usage("jobs", "jobs at work on `local`", used.jobs, None),
     ];
+    for (facts, name) in clusters {
+        let sum = |of: fn(&ClusterNode) -> Resources| {
+            facts.nodes.iter().fold(Resources::default(), |sum, node| sum.plus(&of(node)))
+        };
+        let (has, free) = (sum(|node| node.allocatable), sum(|node| node.free));
+        let used = has.minus(&free);
+        let id = |what: &str| format!("cluster-{name}-{what}");
+        let called = |what: &str| format!("{what} of cluster `{name}`");
+        all.push(usage(&id("cores"), &called("cores"), cores(used.cpu_milli), Some(cores(has.cpu_milli))));
+        all.push(usage(&id("gpus"), &called("GPUs"), used.gpus.into(), Some(has.gpus.into())));
+    }
     Ok(Json(json!({"value": all, "nextLink": null})))
 }
 

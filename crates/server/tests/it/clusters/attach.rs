@@ -117,6 +117,7 @@ async fn a_target_with_jobs_is_not_detached_unless_they_are_canceled_with_it() {
     assert!(message.contains("2 jobs") && message.contains("`busy`") && message.contains("--force"), "{message}");
     let (_, message) = server.put("computes/lab", target("", "elsewhere")).await.refused(409);
     assert!(message.contains("`busy`"), "{message}");
+    assert_eq!(server.get("computes/lab").await.expect(200)["properties"]["properties"]["namespace"], "ml");
     let held = one.asking(0, "a", true);
     let stops = async {
         let told: PollAnswer = one.pod.post("/agent/v1/poll", &held).await.unwrap();
