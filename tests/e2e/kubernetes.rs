@@ -1,6 +1,8 @@
 //! Jobs on a real node of a real cluster, through the extension that `peregrine extension install` makes: everything a user
 //! does, with the built binary and our own image.
 
+#![expect(clippy::print_stdout, reason = "how long each step took is worth reading")]
+
 use crate::{
     cluster::Cluster,
     extension::{alone, serve},
@@ -70,7 +72,7 @@ fn jobs_live_on_a_real_node_from_install_to_uninstall() {
         (began.elapsed() - installed).as_secs_f64()
     );
     let lab = Lab { home: &home, cluster: &cluster };
-    let steps: [(&str, fn(&Lab)); 6] = [
+    let steps: [Step; 6] = [
         ("hello", hello),
         ("training", trains_with_inputs_and_outputs),
         ("two pods", two_pods_know_each_other),
@@ -88,6 +90,9 @@ fn jobs_live_on_a_real_node_from_install_to_uninstall() {
     lab.until("nothing of a job to be left", || cluster.ok(&of_jobs).is_empty());
     home.ok(&["extension", "uninstall", "--kubeconfig", kubeconfig, "--yes"]);
 }
+
+/// What a data scientist does, and what it is called.
+type Step = (&'static str, fn(&Lab<'_>));
 
 fn hello(lab: &Lab) {
     lab.begin("hello", "echo hello from $(cat /etc/hostname)", "");
