@@ -27,6 +27,7 @@ from datetime import datetime, timezone
 SAYS = "fake.peregrine.test/"
 LABEL = "peregrine.test/node"
 TAINT = {"key": "peregrine.test/fake", "effect": "NoSchedule"}
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 HEARTBEAT = 20.0
 WORKERS = 8
 UNITS = {"m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
@@ -88,7 +89,7 @@ class Kubelet:
         self.api, self.args = api, args
         self.shape = dict(pair.split("=", 1) for pair in args.shape.split(","))
         self.nodes, self.lives, self.silent = {}, {}, set()
-        self.acted, self.due = set(), []
+        self.acted, self.joining, self.due = set(), set(), []
         self.work, self.lock = queue.Queue(), threading.Condition()
         self.addresses = itertools.count(1)
 
@@ -125,12 +126,16 @@ class Kubelet:
             raise RuntimeError(f"cannot list nodes: {status} {listed}")
         seen = {node["metadata"]["name"]: node for node in listed["items"]}
         wanted = {f"fake-{n:04}" for n in range(self.args.nodes)}
-        for name in wanted - seen.keys():
+        for name in wanted - seen.keys() - self.joining:
+            self.joining.add(name)
             self.work.put((self.register, name))
         for name in [n for n in seen if n.startswith("fake-") and n not in wanted]:
             self.work.put((self.remove_node, name))
         self.nodes = {n: self.nodes.get(n, time.time()) for n in seen.keys() | wanted | self.newborn(seen)}
+        before = self.silent
         self.silent = {n for n, node in seen.items() if SAYS + "silent" in node["metadata"].get("annotations", {})}
+        for pod in [p for p in list(self.lives.values()) if p["spec"].get("nodeName") in before - self.silent]:
+            self.see(pod)
         alive = [n for n in seen if n not in self.silent]
         began = time.time()
         for at, name in enumerate(alive):
@@ -149,21 +154,20 @@ class Kubelet:
         node = {"metadata": {"name": name, "labels": labels}, "spec": {"taints": taints}, "status": self.node_status()}
         self.nodes.setdefault(name, time.time())
         self.api.call("POST", "/api/v1/nodes", node)
-        self.renew(name, False)
+        self.api.call("POST", LEASES, {"metadata": {"name": name}, "spec": lease(name)})
+        self.joining.discard(name)
 
     def renew(self, name, ready):
         """The lease, and the word that the node is ready where the cluster has lost faith in it."""
-        path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-        spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": stamp(micros=True)}
-        status, _ = self.api.call("PATCH", f"{path}/{name}", {"spec": spec})
+        status, _ = self.api.call("PATCH", f"{LEASES}/{name}", {"spec": lease(name)})
         if status == 404:
-            self.api.call("POST", path, {"metadata": {"name": name}, "spec": spec})
+            self.api.call("POST", LEASES, {"metadata": {"name": name}, "spec": lease(name)})
         if not ready:
             self.api.call("PATCH", f"/api/v1/nodes/{name}/status", {"status": self.node_status()}, "strategic-merge")
 
     def remove_node(self, name):
         self.api.call("DELETE", f"/api/v1/nodes/{name}")
-        self.api.call("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}")
+        self.api.call("DELETE", f"{LEASES}/{name}")
         self.nodes.pop(name, None)
 
     def node_status(self):
@@ -201,29 +205,30 @@ class Kubelet:
         self.acted -= {(uid, "start"), (uid, "end"), (uid, "delete")}
 
     def see(self, pod):
-        uid, phase = pod["metadata"]["uid"], pod["status"].get("phase")
+        uid, node, phase = pod["metadata"]["uid"], pod["spec"].get("nodeName", ""), pod["status"].get("phase")
         self.lives[uid] = pod
-        if not pod["spec"].get("nodeName", "").startswith(("fake-", "scaled-")):
+        if not node.startswith(("fake-", "scaled-")) or node in self.silent:
             return
         if "deletionTimestamp" in pod["metadata"]:
-            self.once(uid, "delete", self.delete, pod)
+            self.once(uid, "delete", time.time(), self.delete, pod)
         elif phase == "Pending":
-            self.once(uid, "start", self.start, pod)
-        elif phase == "Running" and (seconds := says(pod, "seconds")) is not None:
-            began = datetime.fromisoformat(pod["status"]["startTime"].replace("Z", "+00:00")).timestamp()
-            if (uid, "end") not in self.acted:
-                self.acted.add((uid, "end"))
-                self.later(began + float(seconds), self.end, pod)
+            self.once(uid, "start", time.time(), self.start, pod)
+        elif phase == "Running":
+            if not is_ready(pod):
+                # The cluster loses faith in the pods of a lost node; the kubelet that is back says how they are.
+                self.work.put((self.patch, pod, {"conditions": [condition("Ready", "True")]}))
+            if (seconds := says(pod, "seconds")) is not None:
+                began = datetime.fromisoformat(pod["status"]["startTime"].replace("Z", "+00:00")).timestamp()
+                self.once(uid, "end", began + float(seconds), self.end, pod)
 
-    def once(self, uid, what, act, pod):
-        if (uid, what) not in self.acted:
-            self.acted.add((uid, what))
-            self.work.put((act, pod))
+    def once(self, uid, what, when, act, pod):
+        with self.lock:
+            if (uid, what) not in self.acted:
+                self.acted.add((uid, what))
+                self.later(when, act, pod)
 
     def start(self, pod):
         reason = says(pod, "reason")
-        if pod["spec"]["nodeName"] in self.silent:
-            return
         if reason and reason not in ("OOMKilled", "Evicted"):
             waiting = {"waiting": {"reason": reason, "message": "so said the pod's annotation"}}
             return self.patch(pod, {"startTime": stamp(), "containerStatuses": containers(pod, waiting, False)})
@@ -239,8 +244,10 @@ class Kubelet:
         })
 
     def end(self, pod):
-        if pod["metadata"]["uid"] not in self.lives or pod["spec"]["nodeName"] in self.silent:
+        if pod["metadata"]["uid"] not in self.lives:
             return
+        if pod["spec"]["nodeName"] in self.silent:
+            return self.acted.discard((pod["metadata"]["uid"], "end"))
         reason = says(pod, "reason")
         code = int(says(pod, "exit-code") or (137 if reason else 0))
         why = "OOMKilled" if reason == "OOMKilled" else "Error" if code else "Completed"
@@ -256,8 +263,6 @@ class Kubelet:
         self.patch(pod, status)
 
     def delete(self, pod):
-        if pod["spec"]["nodeName"] in self.silent:
-            return
         exact = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
         self.api.call("DELETE", at(pod), exact)
 
@@ -314,6 +319,10 @@ def forever(act):
             time.sleep(1)
 
 
+def lease(name):
+    return {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": stamp(micros=True)}
+
+
 def at(pod):
     return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
 
@@ -340,8 +349,8 @@ def containers(pod, state, ready, key="containers"):
     ]
 
 
-def is_ready(node):
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", []))
+def is_ready(thing):
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in thing["status"].get("conditions", []))
 
 
 def quantity(text):

@@ -25,10 +25,10 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster of `PEREGRINE_CLUSTER` (its file of variables), or the one of the name `test`. Without one, says so.
+    /// The cluster of `PEREGRINE_TEST_CLUSTER` (its file of variables), or the one of the name `test`. Without one, says so.
     pub(crate) fn lease() -> Option<Cluster> {
         let home = PathBuf::from(std::env::var_os("HOME")?).join(".cache/peregrine/cluster/test/env");
-        let file = std::env::var_os("PEREGRINE_CLUSTER").map_or(home, PathBuf::from);
+        let file = std::env::var_os("PEREGRINE_TEST_CLUSTER").map_or(home, PathBuf::from);
         let Ok(text) = fs::read_to_string(&file) else {
             skip("no Kubernetes (none is up: `cargo xtask cluster up`)");
             return None;

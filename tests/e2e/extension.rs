@@ -32,22 +32,28 @@ fn ours(path: &str) -> PathBuf {
 pub(crate) fn serve(home: &Home, cluster: &Cluster) -> String {
     let host = cluster.fact("HOST_ADDRESS");
     let port = TcpListener::bind((host, 0)).unwrap().local_addr().unwrap().port();
-    let (key, certificate) = (home.path().join("key.pem"), home.path().join("certificate.pem"));
-    let mut openssl = Command::new("openssl");
-    openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]);
-    openssl.args(["-subj", "/CN=peregrine test", "-addext", &format!("subjectAltName=IP:{host}")]);
-    let made = openssl.arg("-keyout").arg(&key).arg("-out").arg(&certificate).output().unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let url = format!("https://{host}:{port}");
-    let listen = format!("{host}:{port}");
+    let make = |more: &[&str]| {
+        let mut openssl = Command::new("openssl");
+        openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
+        let made = openssl.args(["-days", "2"]).args(more).current_dir(home.path()).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    };
+    make(&["-subj", "/CN=test authority", "-keyout", "ca.key", "-out", "ca.pem"]);
+    let (names, leaf) = (format!("subjectAltName=IP:{host}"), "basicConstraints=critical,CA:FALSE");
+    let subject = ["-subj", "/CN=test server", "-addext", &names, "-addext", leaf];
+    make(
+        &[&["-CA", "ca.pem", "-CAkey", "ca.key", "-keyout", "key.pem", "-out", "certificate.pem"], &subject[..]]
+            .concat(),
+    );
+    let (url, listen) = (format!("https://{host}:{port}"), format!("{host}:{port}"));
     let start = ["server", "start", "--listen", &listen, "--tls-cert", "certificate.pem", "--tls-key", "key.pem"];
-    // Its own clients on this machine find its authority here.
+    let authority = home.path().join("ca.pem");
+    let settings = format!("[server]\nauthority_file = \"{}\"\n", authority.display());
+    home.configure(&settings);
+    // Its own clients on this machine look here.
     fs::create_dir_all(home.home().join("keys")).unwrap();
-    fs::copy(&certificate, home.home().join("keys/authority.pem")).unwrap();
+    fs::copy(&authority, home.home().join("keys/authority.pem")).unwrap();
     home.ok(&start);
-    home.configure(&format!(
-        "[server]\nurl = \"{url}\"\nauthority_file = \"{}\"\n",
-        home.path().join("certificate.pem").display()
-    ));
+    home.configure(&format!("{settings}url = \"{url}\"\n"));
     url
 }

@@ -15,6 +15,7 @@ mod harness;
 mod import;
 mod jobs;
 mod kill;
+mod kubernetes;
 mod openapi;
 mod pod;
 mod postgres;

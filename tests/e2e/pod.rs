@@ -1,7 +1,7 @@
 //! Jobs on a cluster without Kubernetes: the tests are the operator, and its pods are processes of this machine, each
 //! with a home of its own and the variables that an operator sets.
 
-mod cluster;
+pub(crate) mod cluster;
 
 use crate::harness::Home;
 use cluster::Cluster;

@@ -2,6 +2,7 @@
 //! beside the answers of the reference server.
 
 mod autolog;
+mod crash;
 mod retention;
 mod webhooks;
 
@@ -49,6 +50,16 @@ fn a_script_that_logs_runs_unchanged_and_its_run_is_its_job() {
     assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["metrics"].as_array().unwrap().len(), 4);
     let files = home.artifacts("logged");
     assert!(files.join("model/MLmodel").is_file(), "the model is among the job's own files: {}", files.display());
+}
+
+#[test]
+fn every_address_of_the_reference_is_served_or_left_out_for_a_reason() {
+    let Some(python) = venv::with("mlflow", VERSION, &[]) else {
+        skip(&format!("mlflow {VERSION} is not kept here and the package index cannot be reached"));
+        return;
+    };
+    let told = driven(&Home::new(), &python, "routes.py", &[]);
+    assert!(told["asked"].as_u64().unwrap() > 150, "{told}");
 }
 
 #[test]

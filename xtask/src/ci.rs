@@ -38,7 +38,7 @@ pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
     say(&format!("building into {}", sh.target().display()));
     let skipped = skipped();
     let _none_yet = fs::remove_file(&skipped);
-    let sh = &sh.with("PEREGRINE_SKIPPED", &skipped).with("PEREGRINE_CLUSTER", cluster::ci_env());
+    let sh = &sh.with("PEREGRINE_SKIPPED", &skipped).with("PEREGRINE_TEST_CLUSTER", cluster::ci_env());
     let mut rows = Vec::new();
     let mut outcome = Ok(());
     for step in STEPS {

@@ -134,6 +134,10 @@ fn possible(sh: &Shell) -> Result<(), Failed> {
 
 /// Makes the namespaces and the link to this machine.
 fn found(sh: &Shell, place: &Place) -> Result<(), Failed> {
+    if let Some(other) = place.neighbours().into_iter().find(|other| other.host() == place.host()) {
+        let names = format!("clusters `{}` and `{}` would have the same addresses", place.name, other.name);
+        return Err(Failed::Check(format!("{names}; choose another name")));
+    }
     for folder in ["logs", "pids", "parts", "node"] {
         fs::create_dir_all(place.file(folder)).map_err(Failed::at(&place.file(folder)))?;
     }

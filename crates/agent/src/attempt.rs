@@ -86,7 +86,7 @@ pub(crate) async fn live(cx: &Context, assignment: &Assignment, gpus: &[u32], mu
     }
     let mut isolation = "none".to_owned();
     let went = match Logs::of(assignment, cx.folder(&assignment.attempt)) {
-        Ok(logs) => go_and_ship(cx, assignment, gpus, &logs, &mut stopped, &mut isolation).await,
+        Ok(logs) => Going { cx, assignment, gpus, logs: &logs }.go_and_ship(&mut stopped, &mut isolation).await,
         Err(failure) => Err(failure.into()),
     };
     let outcome = match went {
@@ -95,28 +95,6 @@ pub(crate) async fn live(cx: &Context, assignment: &Assignment, gpus: &[u32], mu
         Err(Halt::Stopped(stop)) => stop.into(),
     };
     finish(cx, assignment, outcome, &isolation);
-}
-
-/// Where the server is elsewhere its logs go there as they grow, to the last byte before anyone hears of the end.
-async fn go_and_ship(
-    cx: &Context,
-    assignment: &Assignment,
-    gpus: &[u32],
-    logs: &Logs,
-    stopped: &mut Stopped,
-    isolation: &mut String,
-) -> Result<(), Halt> {
-    let going = go(cx, assignment, gpus, logs, stopped, isolation);
-    if !logs.are_away() {
-        return going.await;
-    }
-    let mut shipper = Shipper::new(cx, &assignment.attempt, logs.root());
-    let went = tokio::select! {
-        went = going => went,
-        never = shipper.follow() => match never {},
-    };
-    shipper.finish().await;
-    went
 }
 
 /// Writes the outcome down, then tells the server.
@@ -141,54 +119,74 @@ pub(crate) fn finish(cx: &Context, assignment: &Assignment, outcome: Outcome, is
     say_over(cx, assignment, outcome, isolation);
 }
 
-async fn go(
-    cx: &Context,
-    assignment: &Assignment,
-    gpus: &[u32],
-    logs: &Logs,
-    stopped: &mut Stopped,
-    isolation: &mut String,
-) -> Result<(), Halt> {
-    let run = match cx.journal.life(&assignment.attempt).and_then(|life| life.run) {
-        Some(run) => {
-            *isolation = run.isolation.clone();
-            run
+/// An attempt under way.
+struct Going<'a> {
+    cx: &'a Context,
+    assignment: &'a Assignment,
+    gpus: &'a [u32],
+    logs: &'a Logs,
+}
+
+impl Going<'_> {
+    /// Where the server is elsewhere its logs go there as they grow, to the last byte before anyone hears of the end.
+    async fn go_and_ship(&self, stopped: &mut Stopped, isolation: &mut String) -> Result<(), Halt> {
+        let Going { cx, assignment, logs, .. } = *self;
+        let going = self.go(stopped, isolation);
+        if !logs.are_away() {
+            return going.await;
         }
-        None => {
-            cx.reporter.say(&assignment.attempt, cx.now(), What::Preparing);
-            let staged = stage::stage(cx, assignment, gpus, logs, stopped).await?;
-            *isolation = staged.isolation.to_owned();
-            let run = Arc::new(RunMark {
-                keeper: cx.link.instance().to_owned(),
-                processes: staged.processes,
-                started_at: cx.now(),
-                gpus: gpus.to_vec(),
-                isolation: isolation.clone(),
-                cgroup: staged.cgroup,
-                oom_kills: cx.pod.as_ref().and_then(|_| Cgroup::own()?.oom_kills()),
-            });
-            cx.journal.begin(&assignment.attempt, Arc::clone(&run)).map_err(disk)?;
-            run
-        }
-    };
-    let ended = match cx.journal.life(&assignment.attempt).and_then(|life| life.exit) {
-        Some(ended) => ended,
-        None => {
-            let ended = tokio::select! {
-                ended = process::run(cx, assignment, &run, logs, stopped) => Arc::new(ended?),
-                () = collect::keep_synced(cx, assignment) => return Ok(()),
-            };
-            if let Err(error) = cx.journal.exit(&assignment.attempt, Arc::clone(&ended)) {
-                // It matters only if the keeper is killed before the collection is done.
-                tracing::error!(error = &error as &dyn std::error::Error, "cannot write down an exit code");
+        let mut shipper = Shipper::new(cx, &assignment.attempt, logs.root());
+        let went = tokio::select! {
+            went = going => went,
+            never = shipper.follow() => match never {},
+        };
+        shipper.finish().await;
+        went
+    }
+
+    async fn go(&self, stopped: &mut Stopped, isolation: &mut String) -> Result<(), Halt> {
+        let Going { cx, assignment, gpus, logs } = *self;
+        let run = match cx.journal.life(&assignment.attempt).and_then(|life| life.run) {
+            Some(run) => {
+                *isolation = run.isolation.clone();
+                run
             }
-            ended
-        }
-    };
-    cx.reporter.say(&assignment.attempt, cx.now(), What::Exited { code: ended.code, signal: ended.signal });
-    let collected = collect::collect(cx, assignment, logs).await;
-    process::verdict(&ended, assignment, logs)?;
-    collected.map_err(Halt::Failed)
+            None => {
+                cx.reporter.say(&assignment.attempt, cx.now(), What::Preparing);
+                let staged = stage::stage(cx, assignment, gpus, logs, stopped).await?;
+                *isolation = staged.isolation.to_owned();
+                let run = Arc::new(RunMark {
+                    keeper: cx.link.instance().to_owned(),
+                    processes: staged.processes,
+                    started_at: cx.now(),
+                    gpus: gpus.to_vec(),
+                    isolation: isolation.clone(),
+                    cgroup: staged.cgroup,
+                    oom_kills: cx.pod.as_ref().and_then(|_| Cgroup::own()?.oom_kills()),
+                });
+                cx.journal.begin(&assignment.attempt, Arc::clone(&run)).map_err(disk)?;
+                run
+            }
+        };
+        let ended = match cx.journal.life(&assignment.attempt).and_then(|life| life.exit) {
+            Some(ended) => ended,
+            None => {
+                let ended = tokio::select! {
+                    ended = process::run(cx, assignment, &run, logs, stopped) => Arc::new(ended?),
+                    () = collect::keep_synced(cx, assignment) => return Ok(()),
+                };
+                if let Err(error) = cx.journal.exit(&assignment.attempt, Arc::clone(&ended)) {
+                    // It matters only if the keeper is killed before the collection is done.
+                    tracing::error!(error = &error as &dyn std::error::Error, "cannot write down an exit code");
+                }
+                ended
+            }
+        };
+        cx.reporter.say(&assignment.attempt, cx.now(), What::Exited { code: ended.code, signal: ended.signal });
+        let collected = collect::collect(cx, assignment, logs).await;
+        process::verdict(&ended, assignment, logs)?;
+        collected.map_err(Halt::Failed)
+    }
 }
 
 fn say_over(cx: &Context, assignment: &Assignment, outcome: Outcome, isolation: &str) {

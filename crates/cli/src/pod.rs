@@ -109,3 +109,31 @@ fn read(variable: &dyn Fn(&str) -> Option<String>, home: &Path) -> Done<Pod> {
     let server = server.trim_end_matches('/').to_owned();
     Ok(Pod { attempt, part, address, server, token_file, authority, bundle, away: Duration::from_secs(away) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_is_missing_is_told_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let token = folder.path().join("token");
+        fs::write(&token, "t").unwrap();
+        let some = |name: &str| match name {
+            "PEREGRINE_SERVER" => Some("https://s/".to_owned()),
+            "PEREGRINE_ATTEMPT" => Some("att_7_0".to_owned()),
+            "PEREGRINE_TOKEN_FILE" => Some(token.display().to_string()),
+            _ => None,
+        };
+        let told = read(&some, folder.path()).unwrap_err().to_string();
+        assert!(told.contains("`PEREGRINE_PART` is not set") && told.contains("`POD_IP` is not set"), "{told}");
+        let all = |name: &str| match name {
+            "PEREGRINE_PART" => Some("1".to_owned()),
+            "POD_IP" => Some("10.0.0.1".to_owned()),
+            name => some(name),
+        };
+        let pod = read(&all, folder.path()).unwrap();
+        assert_eq!((pod.server.as_str(), pod.part, pod.away.as_secs()), ("https://s", 1, 86_400));
+        assert!(pod.authority.is_none() && pod.bundle.is_none());
+    }
+}

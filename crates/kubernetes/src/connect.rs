@@ -7,6 +7,9 @@ use kube::{
 };
 use std::{error::Error as StdError, path::Path, time::Duration};
 
+/// How the API server begins to say that an object does not go with its definition.
+const UNTYPED: &str = "failed to create typed patch object";
+
 /// A cluster someone may speak to.
 #[derive(Clone)]
 pub struct Cluster {
@@ -59,6 +62,15 @@ impl Cluster {
     pub fn told(&self, doing: impl Into<String>, error: kube::Error) -> Error {
         let doing = doing.into();
         match error {
+            // An unknown field of something applied is the caller's mistake, though the API server calls it its own.
+            kube::Error::Api(status) if status.message.starts_with(UNTYPED) => {
+                let field = status.message.split_once("): ").map_or(status.message.as_str(), |(_, field)| field);
+                Error::Refused {
+                    doing,
+                    code: 422,
+                    reasons: vec![format!("unknown field: `{}`", field.trim_start_matches('.'))],
+                }
+            }
             kube::Error::Api(status) => match status.code {
                 401 => Error::Unauthorized { url: self.url.clone() },
                 403 => Error::Forbidden { doing, message: status.message },

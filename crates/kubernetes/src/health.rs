@@ -120,7 +120,11 @@ pub fn judge(seen: &Seen, server: &ServerSeen, settings: &Settings, stage: Stage
     if !seen.denied.is_empty() {
         return vec![denied(seen)];
     }
-    let mut all = vec![too_old(seen), denied(seen), terminating(seen), definition(seen), elsewhere(seen), nodes(seen)];
+    let permission = match stage {
+        Stage::Test => skipped("P40101", "PERMISSION_MISSING", "asked before something is changed"),
+        _ => denied(seen),
+    };
+    let mut all = vec![too_old(seen), permission, terminating(seen), definition(seen), elsewhere(seen), nodes(seen)];
     all.extend(
         INFERENCE.iter().map(|(code, name)| skipped(code, name, "endpoints are not run on Kubernetes by this release")),
     );
@@ -330,7 +334,8 @@ mod tests {
     #[test]
     fn each_fault_has_its_code_and_stops_or_tells() {
         assert_eq!(failing(|_, _| {}), []);
-        let table: [(fn(&mut Seen, &mut ServerSeen), _); 11] = [
+        type Fault = fn(&mut Seen, &mut ServerSeen);
+        let table: [(Fault, _); 11] = [
             (|seen, _| seen.kubernetes = (1, 29), ("P40100", true)),
             (|seen, _| seen.denied.push("create pods".into()), ("P40101", true)),
             (|seen, _| seen.namespace = Place::Terminating, ("P40102", true)),

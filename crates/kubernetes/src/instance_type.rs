@@ -5,6 +5,7 @@
 //! that exists has CPU and memory, whole devices and limits that are not below what is asked for.
 
 #![expect(unreachable_pub, reason = "the schema is derived from copies of these types that nobody else sees")]
+#![expect(clippy::duplicated_attributes, reason = "columns of one type")]
 
 pub mod cluster;
 pub mod files;

@@ -1,7 +1,10 @@
 //! What is counted of requests: by status, and by how long they took.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -11,20 +14,13 @@ pub(crate) const BOUNDS_US: [u64; 13] =
 const CODES: usize = 500;
 
 /// Counters of one deployment, of an endpoint's refusals, or of requests that led nowhere.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Status 100 to 599.
-    codes: Box<[AtomicU64]>,
+    /// Status 100 to 599; most endpoints refuse nobody, and need no room for it.
+    codes: OnceLock<Box<[AtomicU64]>>,
     /// One more than the bounds: the rest.
     buckets: [AtomicU64; BOUNDS_US.len() + 1],
     micros: AtomicU64,
-}
-
-impl Default for Counts {
-    fn default() -> Counts {
-        let codes = (0..CODES).map(|_| AtomicU64::new(0)).collect();
-        Counts { codes, buckets: Default::default(), micros: AtomicU64::new(0) }
-    }
 }
 
 impl Counts {
@@ -32,14 +28,16 @@ impl Counts {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let code = usize::from(status).saturating_sub(100).min(CODES - 1);
         let bucket = BOUNDS_US.iter().position(|bound| micros <= *bound).unwrap_or(BOUNDS_US.len());
-        self.codes[code].fetch_add(1, Relaxed);
+        let codes = self.codes.get_or_init(|| (0..CODES).map(|_| AtomicU64::new(0)).collect());
+        codes[code].fetch_add(1, Relaxed);
         self.buckets[bucket].fetch_add(1, Relaxed);
         self.micros.fetch_add(micros, Relaxed);
     }
 
     /// The statuses seen, with how often.
     pub(crate) fn codes(&self) -> impl Iterator<Item = (usize, u64)> {
-        let counted = self.codes.iter().enumerate().map(|(at, count)| (at + 100, count.load(Relaxed)));
+        let codes = self.codes.get().map(AsRef::as_ref).unwrap_or_default();
+        let counted = codes.iter().enumerate().map(|(at, count)| (at + 100, count.load(Relaxed)));
         counted.filter(|(_, count)| *count > 0)
     }
 

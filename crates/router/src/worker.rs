@@ -161,21 +161,46 @@ async fn all(tasks: &mut JoinSet<()>) {
     while tasks.join_next().await.is_some() {}
 }
 
+/// Serves one connection. What only TLS or HTTP/2 needs is in boxes: plain connections that are idle must stay small.
 async fn converse(worker: Rc<Worker>, stream: TcpStream, peer: SocketAddr, tls: Option<Tls>) {
     let _ = stream.set_nodelay(true);
     let address = peer.ip().to_canonical();
     let caller = Caller { address, shown: address.to_string().into(), secure: tls.is_some() };
-    let Some(tls) = tls else {
-        let sniff = worker.http2;
-        let conn = Conn::new(Rc::clone(&worker), stream, caller.clone());
-        if let Ended::Http2(stream, begun) = conn.run(sniff).await {
-            Box::pin(http2::serve(worker, stream, begun, caller)).await;
-        }
-        return;
-    };
-    let Some((stream, second)) = Box::pin(tls.accept(stream, worker.limits.head)).await else { return };
+    match tls {
+        None => plain(worker, stream, caller).await,
+        Some(tls) => Box::pin(private(worker, stream, caller, tls)).await,
+    }
+}
+
+async fn plain(worker: Rc<Worker>, stream: TcpStream, caller: Caller) {
+    let sniff = worker.http2;
+    let conn = Conn::new(Rc::clone(&worker), stream, caller.clone());
+    if let Ended::Http2(stream, begun) = conn.run(sniff).await {
+        Box::pin(http2::serve(worker, stream, begun, caller)).await;
+    }
+}
+
+async fn private(worker: Rc<Worker>, stream: TcpStream, caller: Caller, tls: Tls) {
+    let Some((stream, second)) = tls.accept(stream, worker.limits.head).await else { return };
     match second {
-        true => Box::pin(http2::serve(worker, stream, Vec::new(), caller)).await,
+        true => http2::serve(worker, stream, Vec::new(), caller).await,
         false => drop(Conn::new(worker, stream, caller).run(false).await),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_idle_connection_costs_less_than_a_kilobyte_of_task() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stream = TcpStream::connect(address).await.unwrap();
+        let routes = Routes::new(&domain::spec::Routes::default());
+        let (limits, clock) = (Limits::default(), || Timestamp(0));
+        let (worker, _) = Worker::new(Parts { routes, limits, clock, http2: true, log: None, tls: None });
+        let size = size_of_val(&converse(worker, stream, address, None));
+        assert!(size < 1024, "{size} bytes");
     }
 }

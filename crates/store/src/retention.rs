@@ -64,6 +64,20 @@ mod tests {
     use super::*;
     use crate::{NewRun, tables::Place};
 
+    fn insert(tx: &mut crate::Tx<'_>) -> Result<i64, Error> {
+        let experiment = tx.experiment_named("w", "e", Timestamp(1))?;
+        tx.insert_run(&NewRun {
+            workspace: "w",
+            run_id: "gone",
+            experiment,
+            job_seq: None,
+            name: "gone",
+            user: "me",
+            status: "FINISHED",
+            started_at: Timestamp(1),
+        })
+    }
+
     #[tokio::test]
     async fn a_folder_whose_rows_went_before_a_crash_goes_at_the_next_pass() {
         let home = tempfile::tempdir().unwrap();
@@ -72,17 +86,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("f"), "12345").unwrap();
         let purge = store.write(|tx| {
-            let experiment = tx.experiment_named("w", "e", Timestamp(1))?;
-            tx.insert_run(&NewRun {
-                workspace: "w",
-                run_id: "gone",
-                experiment,
-                job_seq: None,
-                name: "gone",
-                user: "me",
-                status: "FINISHED",
-                started_at: Timestamp(1),
-            })?;
+            insert(tx)?;
             let row = tx.run("w", "gone")?.ok_or(Error::Conflict)?;
             tx.put_run(&crate::RunRow { deleted_at: Some(Timestamp(2)), ..row })?;
             tx.purge_some(Timestamp(3), Place::default(), &mut Purged::default()).map(drop)
@@ -91,6 +95,11 @@ mod tests {
         drop(store);
         assert!(folder.exists(), "the server died before it came to the files");
         let next = Store::open(home.path()).unwrap();
+        // Someone brings a run of that id in again: the folder is not to be taken from under it.
+        let again = next.write(insert).await.unwrap();
+        assert_eq!(next.free(None).await.unwrap().file_bytes, 0);
+        assert!(folder.exists());
+        next.write(move |tx| tx.purge_run(again)).await.unwrap();
         assert_eq!(next.free(None).await.unwrap().file_bytes, 5);
         assert!(!folder.exists());
         assert_eq!(next.free(None).await.unwrap().file_bytes, 0);

@@ -76,7 +76,7 @@ fn rendered(home: &Home, helm: &PathBuf, settings: &[(&str, &str)]) -> Objects {
             "url": "https://10.0.0.5:7423", "token": "t0ken",
             "authority": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
         },
-        "proxy": {"https": "http://proxy:3128", "no": "10.0.0.0/8,.svc"},
+        "proxy": {"https": "http://proxy:3128", "skip": "10.0.0.0/8,.svc"},
         "settings": settings,
     });
     let said = template(home, helm, &values.to_string());
@@ -91,7 +91,7 @@ fn template(home: &Home, helm: &PathBuf, values: &str) -> Output {
     let file = home.file("values.yaml", values);
     let mut command = Command::new(helm);
     command.args(["template", "peregrine"]).arg(ours("deploy/chart/peregrine-extension"));
-    command.args(["--namespace", "peregrine", "--values"]).arg(file).output().unwrap()
+    command.args(["--namespace", "peregrine", "--kube-version", "1.36.0", "--values"]).arg(file).output().unwrap()
 }
 
 fn named(object: Value) -> (String, Value) {

@@ -123,6 +123,13 @@ while :; do sleep 3600 & wait; done
         self.until("its namespaces", Duration::from_secs(20), || self.file("born").exists())
     }
 
+    /// The other clusters that run on this machine.
+    pub(super) fn neighbours(&self) -> Vec<Place> {
+        let entries = self.folder.parent().and_then(|parent| fs::read_dir(parent).ok()).into_iter().flatten().flatten();
+        let places = entries.map(|entry| Place::named(&entry.file_name().to_string_lossy()));
+        places.filter(|place| place.name != self.name && place.holder().is_some()).collect()
+    }
+
     /// The pid of the process that holds the namespaces, while it is there.
     pub(super) fn holder(&self) -> Option<u32> {
         let pid = fs::read_to_string(self.file("pid")).ok()?.trim().parse().ok()?;

@@ -84,7 +84,7 @@ async fn start(cx: &Context, assignment: &Assignment, mark: &RunMark) -> Result<
             cgroups: process.cgroups,
         };
         match cx.link.spawn(spawn).await {
-            Ok(pid) => drop(first_pid.get_or_insert(pid)),
+            Ok(pid) => first_pid = first_pid.or(Some(pid)),
             Err(LinkError::Gone) => return keeper_gone().await,
             Err(error) => {
                 end_all(cx, assignment, mark, Duration::ZERO).await;

@@ -114,7 +114,7 @@ async fn uninstall(context: &Context, args: &Uninstall) -> Done {
         return Err(Failure::input(format!("Helm installed the extension, as release `{release}`"))
             .hint(format!("run `helm uninstall {release} -n {namespace}` first, then this again for what jobs left")));
     }
-    let found = kube::leftovers(&cluster).await.map_err(failed)?;
+    let found = kube::leftovers(&cluster, namespace).await.map_err(failed)?;
     if found.is_empty() {
         context.output.note("nothing of the extension is in the cluster");
     } else {
@@ -122,6 +122,9 @@ async fn uninstall(context: &Context, args: &Uninstall) -> Done {
         let within = Duration::from_secs(args.timeout);
         let removal = kube::remove(&cluster, namespace, args.keep_instance_types, within).await.map_err(failed)?;
         tell(context, &removal)?;
+        if args.keep_instance_types {
+            context.output.note("kept instance types and their definition, as asked");
+        }
     }
     if let Some(before) = before {
         forget(context, &before.cluster).await;

@@ -7,6 +7,11 @@ use crate::{
 };
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long what is taken back may take to go.
+const GONE_WITHIN: Duration = Duration::from_secs(45);
 
 /// An object that was applied, and what was there before.
 #[derive(Debug, Clone)]
@@ -38,7 +43,7 @@ pub async fn apply(cluster: &Cluster, objects: &[Value], applied: &mut Vec<Appli
     Ok(())
 }
 
-/// Puts everything back, last first. Failures on the way are told and do not stop it.
+/// Puts everything back, last first, and waits until what was made is gone. Failures on the way are told and do not stop it.
 pub async fn roll_back(cluster: &Cluster, applied: &[Applied]) -> Vec<Error> {
     let mut failed = Vec::new();
     for Applied { object, before } in applied.iter().rev() {
@@ -60,7 +65,19 @@ pub async fn roll_back(cluster: &Cluster, applied: &[Applied]) -> Vec<Error> {
             Ok(()) => {}
         }
     }
+    for Applied { object, .. } in applied.iter().filter(|one| one.was_made()) {
+        gone(cluster, object).await;
+    }
     failed
+}
+
+/// Waits a while until an object is gone: a namespace takes its time, and until then nothing can be installed there.
+async fn gone(cluster: &Cluster, object: &Value) {
+    let (api, id) = address(cluster, object);
+    let deadline = Instant::now() + GONE_WITHIN;
+    while Instant::now() < deadline && matches!(api.get_metadata_opt(&id).await, Ok(Some(_))) {
+        sleep(Duration::from_millis(300)).await;
+    }
 }
 
 /// Removes one object of the extension; one that is not there is as good.

@@ -102,8 +102,9 @@ async fn definition(cluster: &Cluster) -> Result<Definition, Error> {
         return Ok(Definition::Ours);
     }
     let release = found.annotations().get("meta.helm.sh/release-name").map(|name| format!("the Helm release `{name}`"));
-    let manager =
-        found.managed_fields().iter().find_map(|fields| fields.manager.as_ref()).map(|name| format!("`{name}`"));
+    // Who wrote its status has not made it.
+    let mut makers = found.managed_fields().iter().filter(|fields| fields.subresource.is_none());
+    let manager = makers.find_map(|fields| fields.manager.as_ref()).map(|name| format!("`{name}`"));
     Ok(Definition::Foreign(release.or(manager).unwrap_or_else(|| "somebody else".to_owned())))
 }
 

@@ -51,14 +51,17 @@ impl Left {
     }
 }
 
-/// Everything of the extension and of attempts, wherever it lies.
-pub async fn leftovers(cluster: &Cluster) -> Result<Vec<Left>, Error> {
+/// Everything of the extension and of attempts, wherever it lies. `namespace` is the extension's own.
+pub async fn leftovers(cluster: &Cluster, namespace: &str) -> Result<Vec<Left>, Error> {
     let ours = format!("{PART_OF}={PRODUCT}");
     let attempts = ATTEMPTS.iter().map(|kind| found(cluster, *kind, ATTEMPT));
     let extension = EXTENSION.iter().map(|kind| found(cluster, *kind, &ours));
     let (attempts, extension) = tokio::try_join!(try_join_all(attempts), try_join_all(extension))?;
-    let mut all: Vec<Left> = attempts.into_iter().chain(extension).flatten().collect();
-    all.extend(lease(cluster, &all).await?);
+    // What an attempt consists of may carry both labels.
+    let mut known = BTreeSet::new();
+    let all = attempts.into_iter().chain(extension).flatten();
+    let mut all: Vec<Left> = all.filter(|one| known.insert(one.name())).collect();
+    all.extend(lease(cluster, namespace, &all).await?);
     Ok(all)
 }
 
@@ -95,13 +98,13 @@ pub async fn release_memory(cluster: &Cluster, namespace: &str) -> Result<(), Er
 /// Removes everything and waits until it is gone. `keep_types` leaves instance types and their definition.
 pub async fn remove(cluster: &Cluster, namespace: &str, keep_types: bool, within: Duration) -> Result<Removal, Error> {
     let deadline = Instant::now() + within;
-    let mut removal = Removal::default();
+    let (mut removal, mut known) = (Removal::default(), BTreeSet::new());
     let foreign = foreign(cluster, namespace).await?;
     let stays = |one: &Left| {
         (keep_types && one.kind == DEFINITION) || (one.kind == NAMESPACE && (one.name != namespace || foreign))
     };
     loop {
-        let all = leftovers(cluster).await?;
+        let all = leftovers(cluster, namespace).await?;
         removal.kept_namespace = all.iter().find(|one| one.kind == NAMESPACE && stays(one)).map(|one| one.name.clone());
         let left: Vec<Left> = all.into_iter().filter(|one| !stays(one)).collect();
         if left.is_empty() {
@@ -114,8 +117,7 @@ pub async fn remove(cluster: &Cluster, namespace: &str, keep_types: bool, within
         let first: Vec<&Left> = left.iter().filter(|one| one.kind.name == "Deployment").collect();
         let now: Vec<&Left> = if first.is_empty() { left.iter().collect() } else { first };
         delete(cluster, &now).await?;
-        let fresh: Vec<Left> = now.into_iter().filter(|one| !removal.removed.contains(one)).cloned().collect();
-        removal.removed.extend(fresh);
+        removal.removed.extend(now.into_iter().filter(|one| known.insert(one.name())).cloned());
         sleep(Duration::from_millis(300)).await;
     }
 }
@@ -140,21 +142,14 @@ async fn found(cluster: &Cluster, kind: Kind, label: &str) -> Result<Vec<Left>, 
 }
 
 /// The operator's lease has no label when the operator made it.
-async fn lease(cluster: &Cluster, all: &[Left]) -> Result<Option<Left>, Error> {
-    let Some(namespace) = all.iter().find(|one| one.kind == NAMESPACE).map(|one| one.name.clone()) else {
-        return Ok(None);
-    };
+async fn lease(cluster: &Cluster, namespace: &str, all: &[Left]) -> Result<Option<Left>, Error> {
     let kind = *EXTENSION.iter().find(|kind| kind.name == "Lease").expect("listed above");
-    let api = kind.api(&cluster.client, Some(&namespace));
-    let found =
-        api.get_metadata_opt(OPERATOR).await.map_err(|error| cluster.told("look at the operator's lease", error))?;
+    let api = kind.api(&cluster.client, Some(namespace));
+    let found = api.get_metadata_opt(OPERATOR).await;
+    let found = found.map_err(|error| cluster.told("look at the operator's lease", error))?;
     let known = all.iter().any(|one| one.kind == kind);
-    Ok(found.filter(|_| !known).map(|_| Left {
-        kind,
-        namespace: Some(namespace),
-        name: OPERATOR.to_owned(),
-        attempt: None,
-    }))
+    let (namespace, name) = (Some(namespace.to_owned()), OPERATOR.to_owned());
+    Ok(found.filter(|_| !known).map(|_| Left { kind, namespace, name, attempt: None }))
 }
 
 /// Whether a namespace holds pods, claims or settings that are somebody else's.

@@ -32,7 +32,7 @@ pub fn for_nodes(nodes: &[Node], pods: &[Pod], reserved: bool) -> Vec<InstanceTy
             }
             let name = name(cores / share, gib / share, u64::from(*gpus) / share);
             // A half of one shape may have the name of another; what fits on both is the lesser.
-            let (cpu, memory) = (left.cpu_milli / share / 10 * 10, left.memory_bytes / share >> 20);
+            let (cpu, memory) = (left.cpu_milli / share / 10 * 10, (left.memory_bytes / share) >> 20);
             let known = found.entry(name).or_insert((cpu, memory, u64::from(*gpus) / share));
             (known.0, known.1) = (known.0.min(cpu), known.1.min(memory));
         }

@@ -77,7 +77,7 @@ fn sheet() -> Sheet {
         cluster: say("required \"clusterName is required\" .Values.clusterName | quote"),
         image: value("image"),
         server: say("required \"server.url is required\" .Values.server.url | quote"),
-        proxy: ["proxy.https", "proxy.http", "proxy.no"].map(value),
+        proxy: ["proxy.https", "proxy.http", "proxy.skip"].map(value),
         settings: say("include \"peregrine.settings\" . | quote"),
         node_selector: say("include \"peregrine.nodeSelector\" ."),
         replicas: say("include \"peregrine.replicas\" ."),
@@ -115,7 +115,7 @@ fn schema() -> Value {
             "existingSecret": text("A secret with the key `token`, instead of `token`"),
             "authority": text("PEM of the authority that signed the server's certificate; empty where the system's are enough"),
         })),
-        "proxy": closed(json!({"https": text("HTTPS_PROXY"), "http": text("HTTP_PROXY"), "no": text("NO_PROXY")})),
+        "proxy": closed(json!({"https": text("HTTPS_PROXY"), "http": text("HTTP_PROXY"), "skip": text("NO_PROXY")})),
         "settings": settings,
         "global": {"type": "object"},
     }));

@@ -208,7 +208,9 @@ impl Desk {
             self.launches.remove(&attempt);
             return self.depart(&attempt, 0, "Stopped", "it was stopped before its pods were made".to_owned(), false);
         }
-        self.memos.entry(attempt).or_default().stop_since.get_or_insert_with(Instant::now);
+        if self.launches.contains_key(&attempt) || self.world.gangs.contains_key(&attempt) {
+            self.memos.entry(attempt).or_default().stop_since.get_or_insert_with(Instant::now);
+        }
     }
 
     /// Deletes everything of attempts that are over.
@@ -255,7 +257,11 @@ impl Desk {
 
     /// A part is gone and nothing of its attempt may be left: it is held until the server has heard so.
     fn depart(&mut self, attempt: &AttemptId, part: u32, code: &str, why: String, retryable: bool) {
-        tracing::info!(attempt.id = %attempt, part, code, "a part is gone: {why}");
+        match code {
+            // The usual end of a pod, whose agent has told the server already.
+            "Ended" | "AgentEnded" => tracing::debug!(attempt.id = %attempt, part, code, "a part is gone: {why}"),
+            _ => tracing::info!(attempt.id = %attempt, part, code, "a part is gone: {why}"),
+        }
         self.cx.metrics.gone(code);
         self.departed.insert(attempt.clone());
         self.tell(attempt, ClusterWhat::Gone { part, code: code.to_owned(), why, retryable });

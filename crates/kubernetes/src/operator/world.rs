@@ -109,6 +109,11 @@ impl Gang {
         self.job.as_ref().is_some_and(|job| job.leaving) || self.pods.values().any(|part| part.leaving)
     }
 
+    /// None of its pods does anything any more.
+    pub(crate) fn is_over(&self) -> bool {
+        !self.pods.is_empty() && self.pods.values().all(|part| matches!(part.verdict, Verdict::Over(_)))
+    }
+
     pub(crate) fn has_run(&self) -> bool {
         self.pods.values().any(|part| part.ran)
     }
@@ -303,6 +308,13 @@ impl World {
         for (node, amounts) in self.bound.values() {
             if let Some(at) = at.get(node.as_str()) {
                 rooms[*at].fill(amounts, 1);
+            }
+        }
+        // Two watches bring word of a pod of ours; it takes room from the first word to the last.
+        for (gang, part) in self.gangs.values().flat_map(|gang| gang.pods.values().map(move |part| (gang, part))) {
+            let unheard = !self.bound.contains_key(&part.uid) && !matches!(part.verdict, Verdict::Over(_));
+            if let Some(at) = part.node.as_ref().filter(|_| unheard).and_then(|node| at.get(node.as_str())) {
+                rooms[*at].fill(&gang.need.amounts, 1);
             }
         }
         rooms

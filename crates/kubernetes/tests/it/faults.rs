@@ -96,13 +96,30 @@ fn a_server_that_was_away_finds_everything_as_it_left_it() {
 fn what_is_stopped_before_it_ran_is_gone_at_once() {
     for gangs in BOTH {
         let Some(stage) = Stage::set(with(gangs)) else { return };
-        let nodes = stage.cluster.ok(&["get", "nodes", "-l", "peregrine.test/node=fake", "-o", "name"]).lines().count();
+        let nodes = stage.fake_nodes();
         let attempt = stage.want(nodes as u32 + 1, |_| {});
         stage.until("it to wait", || !stage.wire.waiting(&attempt).is_empty());
         stage.wire.with().stop.insert(attempt.clone());
         stage.until("the end", || stage.wire.gone(&attempt).is_some_and(|(code, ..)| code == "Stopped"));
         stage.drop_and_see_nothing_left(&attempt);
     }
+}
+
+#[test]
+fn what_is_stopped_and_has_ended_is_removed_at_once() {
+    let Some(stage) = Stage::set(with(Gangs::Volcano)) else { return };
+    let attempt = stage.want(1, |_| {});
+    stage.until("it to run", || stage.pods(&attempt, "Running").len() == 1);
+    stage.wire.with().stop.insert(attempt.clone());
+    // Its agent would end the command and leave.
+    let pod = stage.pods(&attempt, "")[0].clone();
+    let ended = r#"{"status": {"phase": "Failed", "containerStatuses": [{"name": "job", "ready": false, "restartCount": 0, "image": "", "imageID": "",
+        "state": {"terminated": {"exitCode": 1, "reason": "Error"}}}]}}"#;
+    stage.cluster.ok(&["patch", &pod, "--subresource=status", "--type=merge", "-p", ended]);
+    stage.until("word of its end", || stage.wire.gone(&attempt).is_some());
+    let began = std::time::Instant::now();
+    stage.drop_and_see_nothing_left(&attempt);
+    assert!(began.elapsed().as_secs() < 30, "it took {:?}", began.elapsed());
 }
 
 #[test]

@@ -63,8 +63,7 @@ fn an_operator_killed_while_it_makes_a_gang_leaves_it_to_the_next() {
 fn a_gang_that_does_not_fit_says_what_is_missing_and_starts_nothing() {
     for gangs in [Gangs::Gates, Gangs::Volcano] {
         let Some(stage) = Stage::set(with(gangs)) else { return };
-        let nodes: usize =
-            stage.cluster.ok(&["get", "nodes", "-l", "peregrine.test/node=fake", "-o", "name"]).lines().count();
+        let nodes = stage.fake_nodes();
         let attempt = stage.want(nodes as u32 + 1, |_| {});
         let expect = format!("needs 8 GPUs, 1 CPU, 1 GiB memory for each of {} pods", nodes + 1);
         stage.until("the reason", || stage.wire.waiting(&attempt).starts_with(&expect));
@@ -78,7 +77,7 @@ fn a_gang_that_does_not_fit_says_what_is_missing_and_starts_nothing() {
 fn a_part_of_a_gang_does_not_keep_nodes() {
     // With an autoscaler that does not come, a gang is shown to the scheduler, which places what it can.
     let Some(stage) = Stage::set(Settings { node_autoscaling: true, ..with(Gangs::Gates) }) else { return };
-    let nodes = stage.cluster.ok(&["get", "nodes", "-l", "peregrine.test/node=fake", "-o", "name"]).lines().count();
+    let nodes = stage.fake_nodes();
     let attempt = stage.want(nodes as u32 + 1, |_| {});
     stage.until("a part of it to be placed", || stage.wire.bound(&attempt) > 0);
     let began = std::time::Instant::now();

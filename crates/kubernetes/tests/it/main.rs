@@ -3,6 +3,7 @@
 //! An operator sees every gang of its cluster, so these tests take turns.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may as well stop where it stands")]
+#![expect(clippy::print_stdout, reason = "a storm tells what it was like")]
 #![expect(clippy::disallowed_methods, reason = "these tests watch a real cluster by the real clock")]
 
 #[path = "../../../../tests/e2e/cluster.rs"]
@@ -13,3 +14,4 @@ mod server;
 #[path = "../../../../tests/e2e/skip.rs"]
 mod skip;
 mod stage;
+mod storm;

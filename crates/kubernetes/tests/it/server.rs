@@ -32,6 +32,8 @@ pub(crate) struct Told {
     pub(crate) holds: Vec<AttemptId>,
     pub(crate) facts: Option<ClusterFacts>,
     pub(crate) news: Vec<(AttemptId, ClusterWhat)>,
+    /// Attempts that were still wanted when their end was told.
+    pub(crate) lost: BTreeSet<AttemptId>,
     pub(crate) checked: Vec<CheckResult>,
 }
 
@@ -129,6 +131,9 @@ async fn report(State(wire): State<Arc<Wire>>, Json(report): Json<ClusterReport>
     }
     told.facts = report.facts.or(told.facts.take());
     told.checked.extend(report.checks);
+    let gone = report.news.iter().filter(|news| matches!(news.what, ClusterWhat::Gone { .. }));
+    let lost: Vec<_> = gone.map(|news| news.attempt.clone()).filter(|a| told.wanted.contains_key(a)).collect();
+    told.lost.extend(lost);
     told.news.extend(report.news.into_iter().map(|news| (news.attempt, news.what)));
     Ok(Json(json!({})))
 }

@@ -43,7 +43,7 @@ pub(crate) struct Stage {
 }
 
 /// A type for fake nodes: with a GPU, so that few fit on one.
-pub(crate) const TYPE: &str = "fake-gpus";
+const TYPE: &str = "fake-gpus";
 
 impl Stage {
     /// `None` where there is no cluster.
@@ -145,8 +145,16 @@ impl Stage {
         uids
     }
 
-    pub(crate) fn until(&self, what: &str, mut so: impl FnMut() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+    pub(crate) fn fake_nodes(&self) -> usize {
+        self.cluster.ok(&["get", "nodes", "-l", "peregrine.test/node=fake", "-o", "name"]).lines().count()
+    }
+
+    pub(crate) fn until(&self, what: &str, so: impl FnMut() -> bool) {
+        self.until_within(PATIENCE, what, so);
+    }
+
+    pub(crate) fn until_within(&self, patience: Duration, what: &str, mut so: impl FnMut() -> bool) {
+        let deadline = Instant::now() + patience;
         while !so() {
             // Not while the news are borrowed: the server must be able to go on.
             let news = format!("{:#?}", self.wire.with().news);

@@ -200,6 +200,7 @@ fn a_file_that_changes_is_read_and_one_with_mistakes_is_not() {
     let mut ask = || caller.ask(&post("", "x"));
     assert_eq!(ask().text(), "one");
     fs::write(&file, "endpoints: [").unwrap();
+    // Nothing is to happen, so there is nothing to wait for but the time in which it would.
     thread::sleep(Duration::from_millis(600));
     assert_eq!(ask().text(), "one", "a broken file changes nothing");
     fs::write(&file, iris(&[&other], "")).unwrap();

@@ -115,7 +115,7 @@ fn holds(node: &ClusterNode, kind: &ClusterInstanceType) -> u64 {
         return 0;
     }
     let (has, asks) = (&node.allocatable, &kind.requests);
-    let whole = |has: u64, asks: u64| if asks == 0 { u64::from(u32::MAX) } else { has / asks };
+    let whole = |has: u64, asks: u64| has.checked_div(asks).unwrap_or(u32::MAX.into());
     let plain = [
         whole(has.cpu_milli, asks.cpu_milli),
         whole(has.memory_bytes, asks.memory_bytes),

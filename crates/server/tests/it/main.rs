@@ -45,7 +45,8 @@ struct Server {
     user: Client,
     agent: Client,
     _stop: watch::Sender<bool>,
-    _postgres: Option<postgres::Database>,
+    /// The database, where it is not in the home. It goes last.
+    postgres: Option<postgres::Database>,
 }
 
 /// What came back, whatever it was.
@@ -79,7 +80,7 @@ impl Server {
         let [user, agent] = tokens.map(|token| {
             Client::new(Connection { url: url.clone(), token, authority: Some(authority.clone()) }).unwrap()
         });
-        Server { home, store, user, agent, _stop: stop, _postgres: postgres }
+        Server { home, store, user, agent, _stop: stop, postgres }
     }
 
     /// The same server, called with another token.

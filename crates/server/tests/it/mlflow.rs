@@ -1,6 +1,7 @@
 //! MLflow's API: runs and what is logged to them, and that a job is its run.
 
 mod carried;
+mod faults;
 mod jobs;
 mod models;
 mod runs;

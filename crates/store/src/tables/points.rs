@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 /// A run's batches are folded when they are this many, or this large together.
 const FOLD_ROWS: i64 = 512;
 const FOLD_BYTES: i64 = 1 << 20;
+/// One folding ends when it has gathered this many metrics: more would keep other writers waiting.
+const FOLD_KEYS: usize = 2000;
 /// Chunks of one metric are joined when they are this many.
 const JOIN_CHUNKS: i64 = 64;
 
@@ -68,29 +70,43 @@ impl Tx<'_> {
         rows.into_iter().map(|mut row| row.int(0)).collect()
     }
 
-    /// Turns a run's batches into chunks and latest values.
-    pub fn fold_points(&mut self, run: i64) -> Result<(), Error> {
-        let loose = self.loose_points(run, None)?;
-        for (key, gathered) in &loose {
-            let next = "select coalesce(max(n), -1) + 1 from point_chunks where run = ?1 and key = ?2";
-            let n = self.fetch_one(next, &[run.into(), key.as_str().into()])?.map_or(Ok(0), |mut row| row.int(0))?;
-            self.put_chunk(run, key, n, gathered)?;
-            if (n + 1) % JOIN_CHUNKS == 0 {
-                self.join_chunks(run, key, n)?;
+    /// Turns a run's oldest batches into chunks and latest values; whether there are more of them.
+    pub fn fold_points(&mut self, run: i64) -> Result<bool, Error> {
+        let mut loose: BTreeMap<String, Vec<Point>> = BTreeMap::new();
+        let (mut last, mut more) = (-1, false);
+        for mut row in self.fetch("select n, points from point_batches where run = ?1 order by n", &[run.into()])? {
+            more = loose.len() >= FOLD_KEYS;
+            if more {
+                break;
             }
-            if let Some(point) = points::latest(gathered) {
-                self.put_latest(run, key, &point)?;
+            last = row.int(0)?;
+            for (key, points) in batch(&row.blob(1)?)? {
+                loose.entry(key).or_default().extend(points);
             }
         }
+        loose.iter().try_for_each(|(key, gathered)| self.fold_metric(run, key, gathered))?;
         self.exec(
-            "delete from point_batches where run = ?1 and n < (select max(n) from point_batches where run = ?1)",
-            &[run.into()],
+            "delete from point_batches where run = ?1 and n <= ?2 and n < (select max(n) from point_batches where run = ?1)",
+            &[run.into(), last.into()],
         )?;
         self.exec(
-            "update point_batches set rows = 0, total_bytes = 0, points = ?2 where run = ?1 and rows > 0",
-            &[run.into(), Vec::new().into()],
+            "update point_batches set rows = 0, total_bytes = 0, points = ?3 where run = ?1 and n = ?2 and rows > 0",
+            &[run.into(), last.into(), Vec::new().into()],
         )?;
-        Ok(())
+        Ok(more)
+    }
+
+    fn fold_metric(&mut self, run: i64, key: &str, gathered: &[Point]) -> Result<(), Error> {
+        let next = "select coalesce(max(n), -1) + 1 from point_chunks where run = ?1 and key = ?2";
+        let n = self.fetch_one(next, &[run.into(), key.into()])?.map_or(Ok(0), |mut row| row.int(0))?;
+        self.put_chunk(run, key, n, gathered)?;
+        if (n + 1) % JOIN_CHUNKS == 0 {
+            self.join_chunks(run, key, n)?;
+        }
+        match points::latest(gathered) {
+            Some(point) => self.put_latest(run, key, &point),
+            None => Ok(()),
+        }
     }
 
     /// What was logged to a run after its request number `after`, and the number of the last one.

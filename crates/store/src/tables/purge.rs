@@ -149,9 +149,14 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Folders that are still to go from the artifact container, as workspace and path.
+    /// Folders that are still to go from the artifact container, as workspace and path; not those of a run that was
+    /// brought in again under its old id.
     pub(crate) fn leftovers(&mut self) -> Result<Vec<(String, String)>, Error> {
-        let rows = self.fetch("select workspace, path from leftovers order by workspace, path", &[])?;
+        let sql = "select workspace, path from leftovers l where not exists \
+                   (select 1 from runs r where r.workspace = l.workspace and r.run_id = substr(l.path, ?1)) \
+                   order by workspace, path";
+        let id_at = i64::try_from(RUN_FOLDER.len() + 1).unwrap_or(i64::MAX);
+        let rows = self.fetch(sql, &[id_at.into()])?;
         rows.into_iter().map(|mut row| Ok((row.text(0)?, row.text(1)?))).collect()
     }
 

@@ -71,6 +71,30 @@ async fn many_requests_are_folded_and_joined_without_losing_a_point() {
 }
 
 #[tokio::test]
+async fn many_different_metrics_are_folded_a_part_at_a_time() {
+    let (_home, store) = fresh();
+    let run = run(&store, "r").await;
+    for batch in 0..6 {
+        let logged = store.write(move |tx| {
+            let keys: Vec<String> = (0..1000).map(|n| format!("k{}", batch * 1000 + n)).collect();
+            let points: Vec<(&str, Point)> = keys.iter().map(|key| (key.as_str(), at(batch, 1.0))).collect();
+            tx.append_points(run, &points)
+        });
+        logged.await.unwrap();
+    }
+    let mut parts = 1;
+    while store.write(move |tx| tx.fold_points(run)).await.unwrap() {
+        parts += 1;
+        assert_eq!(latest(&store, run).await.len(), 6000, "half-way everything is seen too");
+    }
+    assert_eq!(parts, 3, "two requests at a time");
+    assert_eq!(latest(&store, run).await.len(), 6000);
+    assert_eq!(history(&store, run, "k5999").await, [at(5, 1.0)]);
+    log(&store, run, "k0", vec![at(9, 2.0)]).await;
+    assert_eq!(history(&store, run, "k0").await, [at(0, 1.0), at(9, 2.0)], "and logging goes on");
+}
+
+#[tokio::test]
 async fn a_request_sent_twice_is_counted_once() {
     let (_home, store) = fresh();
     let run = run(&store, "r").await;

@@ -27,11 +27,15 @@ pub(super) async fn install(context: &Context, args: &Args) -> Done {
     let before = kube::installed(&cluster, namespace).await.map_err(failed)?;
     not_helm_s(before.as_ref(), namespace)?;
     let session = context.session().await?;
-    let mut wanted = sheet(context, &args.cluster_name, namespace, &args.shape, &typed, checked, session.client.url())?;
+    let place = Place { cluster: &args.cluster_name, namespace, url: session.client.url() };
+    let mut wanted = sheet(context, &place, &args.shape, &typed, checked)?;
     let health = sight::before(&cluster, &wanted, Stage::Install, args.adopt).await?;
     sight::warn(context, &health);
     let known = session.client.find(&record(&args.cluster_name)).await?.is_some();
-    wanted.token = Some(register(&session.client, &args.cluster_name).await?);
+    // A new token ends the old one, and what is installed already could not be put back without it.
+    if !known || before.is_none_or(|before| before.cluster != args.cluster_name) {
+        wanted.token = Some(register(&session.client, &args.cluster_name).await?);
+    }
     let done = carry_out(context, &cluster, &wanted, args.patience).await;
     if done.is_err() && !known && !args.patience.no_rollback {
         // A cluster that was not installed is not one the server should wait for.
@@ -58,7 +62,8 @@ pub(super) async fn upgrade(context: &Context, args: &Upgrade) -> Done {
     let mut typed = settings::typed(&args.shape.settings)?;
     typed.plain = merged(&before.plain, &typed.plain);
     let checked = noticed(context, settings::check(&typed)?);
-    let mut wanted = sheet(context, &before.cluster, namespace, &args.shape, &typed, checked, &before.server)?;
+    let place = Place { cluster: &before.cluster, namespace, url: &before.server };
+    let mut wanted = sheet(context, &place, &args.shape, &typed, checked)?;
     wanted.image = args.shape.image.clone().unwrap_or_else(|| this_version(&before.image));
     wanted.proxy = std::array::from_fn(|at| match wanted.proxy[at].as_str() {
         "" => before.proxy[at].clone(),
@@ -88,7 +93,8 @@ pub(super) async fn manifests(context: &Context, args: &Manifests) -> Done {
     let checked = noticed(context, settings::check(&typed)?);
     valid_namespace(&args.namespace)?;
     let url = context.config.public_url.clone().or_else(|| context.config.url.clone()).unwrap_or_default();
-    let mut wanted = sheet(context, &args.cluster_name, &args.namespace, &args.shape, &typed, checked, &url)?;
+    let place = Place { cluster: &args.cluster_name, namespace: &args.namespace, url: &url };
+    let mut wanted = sheet(context, &place, &args.shape, &typed, checked)?;
     if wanted.server.is_empty() {
         return Err(
             Failure::input("the server's address is not known").hint("name it with `--server https://ADDRESS:7423`")
@@ -139,26 +145,26 @@ async fn carry_out(context: &Context, cluster: &Cluster, wanted: &Install, patie
         .fold(failure, Failure::because))
 }
 
+/// Which cluster, where in it, and the server's address where no flag or setting says another.
+struct Place<'a> {
+    cluster: &'a str,
+    namespace: &'a str,
+    url: &'a str,
+}
+
 /// Everything that varies, from flags, settings and what this machine knows of the server.
-fn sheet(
-    context: &Context,
-    cluster: &str,
-    namespace: &str,
-    shape: &Shape,
-    typed: &Typed,
-    checked: Checked,
-    url: &str,
-) -> Done<Install> {
+fn sheet(context: &Context, place: &Place<'_>, shape: &Shape, typed: &Typed, checked: Checked) -> Done<Install> {
     let named = |value: &Option<String>| value.clone().unwrap_or_default();
-    let server = shape.server.clone().or_else(|| context.config.public_url.clone()).unwrap_or_else(|| url.to_owned());
+    let server =
+        shape.server.clone().or_else(|| context.config.public_url.clone()).unwrap_or_else(|| place.url.to_owned());
     if !server.is_empty() && !server.starts_with("https://") && !server.starts_with("http://") {
         return Err(
             Failure::input(format!("`{server}` is not an address of a server")).hint("write `https://ADDRESS:PORT`")
         );
     }
     Ok(Install {
-        cluster: cluster.to_owned(),
-        namespace: namespace.to_owned(),
+        cluster: place.cluster.to_owned(),
+        namespace: place.namespace.to_owned(),
         image: shape.image.clone().unwrap_or_else(|| format!("peregrine:{}", env!("CARGO_PKG_VERSION"))),
         server: server.trim_end_matches('/').to_owned(),
         authority: authority(context, shape)?,

@@ -263,8 +263,9 @@ impl Desk {
         // What an operator before began is finished: some of it is with the scheduler already.
         let (mut chosen, gated): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(_, gang)| gang.is_free());
         let mut rooms = self.world.rooms_left();
-        for gang in self.freeing.iter().filter_map(|attempt| self.world.gangs.get(attempt)) {
-            promise(&gang.need, gang.pods.values().filter(|part| part.gated).count() as u64, &mut rooms);
+        let going = self.freeing.iter().filter_map(|attempt| self.world.gangs.get(attempt));
+        for gang in going.chain(chosen.iter().map(|(_, gang)| *gang)) {
+            promise(&gang.need, gated_pods(gang).len() as u64, &mut rooms);
         }
         let now = self.cx.cluster_now();
         let candidates = gated.iter().map(|(attempt, gang)| Gated {
@@ -307,7 +308,9 @@ impl Desk {
             if memo.is_held(gang) {
                 holds.insert(attempt.clone());
             }
-            if gang.is_leaving() || memo.removing.is_some() || memo.stop_since.is_some() {
+            // What was stopped and has ended is to be removed, so the server must hear that it is still here.
+            let stopping = memo.stop_since.is_some() && !gang.is_over();
+            if gang.is_leaving() || memo.removing.is_some() || stopping {
                 leaving.push(attempt.clone());
             }
         }

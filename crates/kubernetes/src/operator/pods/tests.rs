@@ -1,3 +1,5 @@
+//! What pods of an attempt look like, setting by setting.
+
 use super::*;
 use domain::{AttemptId, JobName, cluster::ClusterTarget};
 

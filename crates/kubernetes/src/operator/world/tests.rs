@@ -1,3 +1,5 @@
+//! What is made of the news of a cluster, in any order.
+
 use super::*;
 use serde_json::{Value, json};
 
@@ -90,6 +92,8 @@ fn room_is_what_pods_left_and_the_scheduler_was_not_promised() {
     assert_eq!((world.rooms()[0].free.cpu_milli, world.rooms_left()[0].free.cpu_milli), (3500, 2500));
     world.lose_bound("x");
     assert_eq!(world.rooms()[0].free.cpu_milli, 4000);
+    world.see_pod(pod(0, bind));
+    assert_eq!(world.rooms()[0].free.cpu_milli, 3000, "whichever watch is first to tell");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Runs: begin, look, end, put away.
 
 use super::{
-    Answer,
+    Answer, brief,
     call::{Asker, Call, PARENT, experiment_number},
     carried::Carried,
     done, experiments,
@@ -61,7 +61,7 @@ pub(super) async fn create(State(app): State<App>, call: Call) -> Answer {
     let mut run = shown.views(&call.by).pop().unwrap_or_default();
     // A run that has just begun has made nothing, and clients are not told that it has.
     run.as_object_mut().map(|run| run.remove("outputs"));
-    Ok(Json(json!({"run": run})))
+    Ok(Json(brief([("run", run)])))
 }
 
 /// A job may begin runs below its own, and no others.
@@ -81,7 +81,7 @@ pub(super) async fn show(State(app): State<App>, call: Call) -> Answer {
         Ok(Shown::read(tx, vec![row])?)
     })
     .await?;
-    Ok(Json(json!({"run": shown.views(&call.by).pop()})))
+    Ok(Json(brief([("run", shown.views(&call.by).pop().unwrap_or_default())])))
 }
 
 /// A run's status, end and name. What a job is up to is known better here than to its code, so of a job only the name

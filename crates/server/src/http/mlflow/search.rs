@@ -12,7 +12,7 @@ use axum::{Json, extract::State};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use domain::tracking::{Entity, Filter, Order, Subject, limits::Search};
 use serde_json::json;
-use store::RunQuery;
+use store::{RunQuery, Tx};
 
 pub(super) async fn runs(State(app): State<App>, call: Call) -> Answer {
     let experiments = call.texts("experiment_ids")?;
@@ -48,8 +48,11 @@ pub(super) async fn runs(State(app): State<App>, call: Call) -> Answer {
     })
     .await?;
     let next = more.then(|| token(from + most));
-    Ok(Json(brief([("runs", json!(shown.views(&call.by))), ("next_page_token", json!(next))])))
+    Ok(Json(brief([("runs", shown.views(&call.by).into()), ("next_page_token", json!(next))])))
 }
+
+/// Runs that are folded in one transaction; others write in between.
+const FOLDED_AT_ONCE: usize = 100;
 
 /// What was logged a moment ago must be found too, where metrics decide what is found.
 async fn fold(app: &App, query: &RunQuery) -> Result<(), Fault> {
@@ -59,10 +62,20 @@ async fn fold(app: &App, query: &RunQuery) -> Result<(), Fault> {
         return Ok(());
     }
     let (workspace, numbers) = (query.workspace.clone(), query.experiments.clone());
-    let loose = app.store.read(move |tx| tx.runs_with_loose_points(&workspace, &numbers)).await?;
-    if !loose.is_empty() {
+    let mut loose = app.store.read(move |tx| tx.runs_with_loose_points(&workspace, &numbers)).await?;
+    while !loose.is_empty() {
+        let turn = loose.split_off(loose.len().saturating_sub(FOLDED_AT_ONCE));
+        let fold = move |tx: &mut Tx<'_>| {
+            let mut more = Vec::new();
+            for run in turn {
+                if tx.fold_points(run)? {
+                    more.push(run);
+                }
+            }
+            Ok(more)
+        };
         // Nobody changed anything: this is not written down as an act of the caller's.
-        app.store.look(move |tx| loose.into_iter().try_for_each(|run| tx.fold_points(run))).await?;
+        loose.extend(app.store.look(fold).await?);
     }
     Ok(())
 }

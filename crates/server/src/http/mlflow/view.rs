@@ -56,12 +56,16 @@ impl Shown {
         let inputs: Vec<Value> = inputs.iter().filter_map(|body| serde_json::from_str(body).ok()).collect();
         let (made, read): (Vec<_>, Vec<_>) =
             self.models.remove(&run.seq).unwrap_or_default().into_iter().partition(|model| model.made);
-        json!({
-            "info": info(by, run, &name),
-            "data": brief([("metrics", json!(metrics)), ("params", key_values(&params)), ("tags", key_values(&tags))]),
-            "inputs": brief([("dataset_inputs", json!(inputs)), ("model_inputs", models(&read))]),
-            "outputs": brief([("model_outputs", models(&made))]),
-        })
+        // Moved into place: `json!` would copy what may be very much.
+        brief([
+            ("info", info(by, run, &name)),
+            (
+                "data",
+                brief([("metrics", metrics.into()), ("params", key_values(&params)), ("tags", key_values(&tags))]),
+            ),
+            ("inputs", brief([("dataset_inputs", inputs.into()), ("model_inputs", models(&read))])),
+            ("outputs", brief([("model_outputs", models(&made))])),
+        ])
     }
 }
 

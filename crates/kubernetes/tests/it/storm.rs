@@ -1,0 +1,211 @@
+//! More gangs than fit, of all sizes and priorities, under an operator that is killed again and again; every event of every pod
+//! is watched.
+//!
+//! As large as the cluster: on 20 nodes it takes a minute, on 1,000 as long as `PEREGRINE_STORM_SECONDS` says.
+
+use crate::{skip::skip, stage::Stage};
+use domain::AttemptId;
+use futures_util::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, Client, Config,
+    api::WatchParams,
+    config::{KubeConfigOptions, Kubeconfig},
+    core::WatchEvent,
+};
+use kubernetes::settings::{Gangs, Settings};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+use tokio::runtime::{Builder, Runtime};
+
+/// A gang may hold nodes in part for this long.
+const PARTIAL_AT_MOST: Duration = Duration::from_secs(30);
+/// How long a gang that runs whole is left alone before the server calls it over.
+const LIFE: Duration = Duration::from_secs(2);
+
+#[test]
+fn with_volcano_no_gang_is_lost_doubled_or_partial_while_operators_die() {
+    storm(Gangs::Volcano);
+}
+
+#[test]
+fn with_gates_no_gang_is_lost_doubled_or_partial_while_operators_die() {
+    storm(Gangs::Gates);
+}
+
+fn storm(gangs: Gangs) {
+    let Some(mut stage) = Stage::set(Settings { training: true, gangs, ..Settings::default() }) else { return };
+    let nodes = stage.fake_nodes();
+    let witness = Witness::watch(&stage);
+    // One and a half times what fits: single pods, middling gangs, and a few that take a quarter of the cluster.
+    let sizes = [1, 2, 1, 4, 1, 8, 2, (nodes / 4).max(3) as u32];
+    let mut wanted = BTreeMap::new();
+    let mut pods = 0;
+    while pods < nodes + nodes / 2 {
+        let number = wanted.len();
+        let parts = sizes[number % sizes.len()];
+        wanted.insert(stage.want(parts, |launch| launch.priority = (number % 3) as i64 - 1), parts);
+        pods += parts as usize;
+    }
+    let seconds = std::env::var("PEREGRINE_STORM_SECONDS").map_or(15, |text| text.parse().unwrap());
+    let began = Instant::now();
+    let mut deaths = 0;
+    while began.elapsed() < Duration::from_secs(seconds) {
+        std::thread::sleep(Duration::from_millis(2_000 + deaths % 3 * 1_000));
+        stage.kill();
+        stage.start();
+        deaths += 1;
+        witness.end_those_that_ran(&stage, &wanted);
+    }
+    stage.until_within(Duration::from_secs(60 + seconds * 4), "every gang to have run", || {
+        witness.end_those_that_ran(&stage, &wanted);
+        stage.wire.with().wanted.is_empty()
+    });
+    stage.until("nothing to be left", || {
+        stage.cluster.ok(&["get", "pods,secrets", "-l", "peregrine.dev/attempt", "-o", "name"]).is_empty()
+    });
+    let seen = witness.seen.lock().unwrap();
+    println!(
+        "{} gangs, {pods} pods, {nodes} nodes, {deaths} dead operators, {} events, {:.0} s; longest in part: {:.1} s",
+        wanted.len(),
+        seen.events,
+        began.elapsed().as_secs_f64(),
+        seen.longest.as_secs_f64(),
+    );
+    assert_eq!(seen.ended.len(), wanted.len());
+    assert!(seen.longest <= PARTIAL_AT_MOST, "a gang held nodes in part for {:?}", seen.longest);
+    assert_eq!(seen.doubled, BTreeSet::new(), "parts that ran twice");
+    assert_eq!(stage.wire.with().lost, BTreeSet::new());
+}
+
+#[test]
+fn a_cluster_grows_from_nothing_for_a_whole_gang() {
+    if std::env::var_os("PEREGRINE_AUTOSCALE").is_none() {
+        return skip("a growing cluster (PEREGRINE_AUTOSCALE is not set: `cargo xtask cluster up --autoscale N`)");
+    }
+    let Some(stage) = Stage::set(Settings { training: true, node_autoscaling: true, ..Settings::default() }) else {
+        return;
+    };
+    let nodes = stage.fake_nodes();
+    let witness = Witness::watch(&stage);
+    let attempt = stage.want(nodes as u32 + 4, |_| {});
+    let began = Instant::now();
+    stage.until("nodes for all of it", || stage.pods(&attempt, "Running").len() == nodes + 4);
+    println!("{nodes} nodes became {} in {:.1} s", stage.fake_nodes(), began.elapsed().as_secs_f64());
+    assert!(witness.seen.lock().unwrap().longest <= PARTIAL_AT_MOST);
+    stage.drop_and_see_nothing_left(&attempt);
+}
+
+/// What was seen of the pods of all gangs, event by event.
+#[derive(Default)]
+struct Seen {
+    events: u64,
+    gangs: BTreeMap<String, Gang>,
+    ended: BTreeSet<AttemptId>,
+    longest: Duration,
+    doubled: BTreeSet<String>,
+}
+
+#[derive(Default)]
+struct Gang {
+    parts: usize,
+    /// Uids of pods that have a node, by part.
+    bound: BTreeMap<String, String>,
+    partial_since: Option<Instant>,
+    whole_since: Option<Instant>,
+}
+
+struct Witness {
+    seen: Arc<Mutex<Seen>>,
+    _watching: Runtime,
+}
+
+impl Witness {
+    fn watch(stage: &Stage) -> Witness {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (config, namespace, into) =
+            (stage.cluster.fact("KUBECONFIG").to_owned(), stage.namespace(), Arc::clone(&seen));
+        runtime.spawn(async move {
+            let config = Kubeconfig::read_from(config).unwrap();
+            let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
+            let api: Api<Pod> = Api::namespaced(Client::try_from(config).unwrap(), &namespace);
+            let mut from = "0".to_owned();
+            loop {
+                let ours = WatchParams::default().labels("peregrine.dev/attempt").timeout(290);
+                let mut events = Box::pin(api.watch(&ours, &from).await.unwrap());
+                while let Some(Ok(event)) = events.next().await {
+                    let (pod, gone) = match event {
+                        WatchEvent::Added(pod) | WatchEvent::Modified(pod) => (pod, false),
+                        WatchEvent::Deleted(pod) => (pod, true),
+                        _ => continue,
+                    };
+                    from = pod.metadata.resource_version.clone().unwrap();
+                    into.lock().unwrap().take(&pod, gone);
+                }
+            }
+        });
+        Witness { seen, _watching: runtime }
+    }
+
+    /// What the server would do: an attempt that ran whole for a while is over.
+    fn end_those_that_ran(&self, stage: &Stage, wanted: &BTreeMap<AttemptId, u32>) {
+        let mut seen = self.seen.lock().unwrap();
+        seen.look();
+        let ran = |attempt: &&AttemptId| {
+            let gang = seen.gangs.get(attempt.as_str());
+            gang.is_some_and(|gang| gang.whole_since.is_some_and(|since| since.elapsed() > LIFE))
+        };
+        let over: Vec<_> =
+            wanted.keys().filter(|attempt| !seen.ended.contains(*attempt)).filter(ran).cloned().collect();
+        for attempt in over {
+            stage.wire.with().wanted.remove(&attempt);
+            seen.ended.insert(attempt);
+        }
+    }
+}
+
+impl Seen {
+    fn take(&mut self, pod: &Pod, gone: bool) {
+        self.events += 1;
+        let labels = pod.metadata.labels.as_ref().unwrap();
+        let attempt = labels["peregrine.dev/attempt"].clone();
+        let (name, uid) = (pod.metadata.name.clone().unwrap(), pod.metadata.uid.clone().unwrap());
+        let over = AttemptId::parse(&attempt).is_ok_and(|attempt| self.ended.contains(&attempt));
+        let gang = self.gangs.entry(attempt).or_default();
+        gang.parts = labels["peregrine.dev/parts"].parse().unwrap();
+        let bound = pod.spec.as_ref().unwrap().node_name.is_some() && !gone;
+        match bound {
+            true => {
+                let before = gang.bound.insert(name.clone(), uid.clone());
+                // A pod in the place of one that ran with its whole gang would be a second life.
+                if before.is_some_and(|before| before != uid) && gang.whole_since.is_some() {
+                    self.doubled.insert(name);
+                }
+            }
+            false => drop(gang.bound.remove(&name)),
+        }
+        let (now, count) = (Instant::now(), gang.bound.len());
+        let partial = count > 0 && count < gang.parts && !over && gang.whole_since.is_none();
+        if count == gang.parts {
+            gang.whole_since.get_or_insert(now);
+        }
+        match (partial, gang.partial_since) {
+            (true, None) => gang.partial_since = Some(now),
+            (false, Some(since)) => {
+                self.longest = self.longest.max(since.elapsed());
+                gang.partial_since = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// Gangs that are in part right now count as well.
+    fn look(&mut self) {
+        let now = self.gangs.values().filter_map(|gang| gang.partial_since).map(|since| since.elapsed()).max();
+        self.longest = self.longest.max(now.unwrap_or_default());
+    }
+}

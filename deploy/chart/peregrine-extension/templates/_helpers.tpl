@@ -1,0 +1,34 @@
+{{/* One setting in lower case; empty where it is not set. Takes the context and the setting's name. */}}
+{{- define "peregrine.setting" -}}
+{{- $value := index (first .).Values.settings (last .) -}}
+{{- if not (kindIs "invalid" $value) -}}{{ $value | toString | lower }}{{- end -}}
+{{- end -}}
+
+{{/* Every setting as text, in JSON: what the operator reads. */}}
+{{- define "peregrine.settings" -}}
+{{- $all := dict -}}
+{{- range $key, $value := .Values.settings -}}{{- $_ := set $all $key ($value | toString) -}}{{- end -}}
+{{ $all | toRawJson }}
+{{- end -}}
+
+{{/* Labels of nodes, out of settings that begin with `nodeSelector.`, in JSON. */}}
+{{- define "peregrine.nodeSelector" -}}
+{{- $all := dict -}}
+{{- range $key, $value := .Values.settings -}}
+{{- if hasPrefix "nodeSelector." $key -}}{{- $_ := set $all (trimPrefix "nodeSelector." $key) ($value | toString) -}}{{- end -}}
+{{- end -}}
+{{ $all | toRawJson }}
+{{- end -}}
+
+{{/* Namespaces in which jobs may run, in JSON; empty for all. */}}
+{{- define "peregrine.jobNamespaces" -}}
+{{- $all := list -}}
+{{- range splitList "," (include "peregrine.setting" (list . "jobNamespaces")) -}}
+{{- if trim . -}}{{- $all = append $all (trim .) -}}{{- end -}}
+{{- end -}}
+{{ $all | toRawJson }}
+{{- end -}}
+
+{{- define "peregrine.replicas" -}}
+{{ include "peregrine.setting" (list . "operatorReplicas") | default "1" }}
+{{- end -}}

@@ -1,0 +1,169 @@
+//! Jobs on a real node of a real cluster, through the extension that `peregrine extension install` makes: everything a user
+//! does, with the built binary and our own image.
+
+#![expect(clippy::print_stdout, reason = "how long each step took is worth reading")]
+
+use crate::{
+    cluster::Cluster,
+    extension::{alone, serve},
+    harness::Home,
+};
+use serde_json::Value;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+/// A pod has to be made, placed and started before a job begins.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+struct Lab<'a> {
+    home: &'a Home,
+    cluster: &'a Cluster,
+}
+
+impl Lab<'_> {
+    /// Submits a job for the cluster that runs in the cluster's Python image.
+    fn begin(&self, name: &str, command: &str, more: &str) {
+        let image = self.cluster.fact("PYTHON_IMAGE");
+        let block = command.replace('\n', "\n  ");
+        let text = format!("command: |\n  {block}\nenvironment: {{image: '{image}'}}\ncompute: azureml:lab\n{more}\n");
+        self.home.file(&format!("{name}.yml"), &text);
+        self.home.ok(&["job", "create", "-f", &format!("{name}.yml"), "-n", name, "-o", "none"]);
+    }
+
+    fn until(&self, what: &str, mut so: impl FnMut() -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !so() {
+            let pods = || self.cluster.ok(&["get", "pods,vcjob,events", "-o", "wide"]);
+            assert!(Instant::now() < deadline, "waited in vain for {what}\n{}", pods());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    fn ended(&self, name: &str) -> Value {
+        let over = |job: &Value| matches!(job["status"].as_str(), Some("Completed" | "Failed" | "Canceled"));
+        self.until(&format!("the end of `{name}`"), || over(&self.home.job(name)));
+        self.home.job(name)
+    }
+
+    fn why(&self, name: &str) -> String {
+        self.home.ok(&["job", "why", "-n", name])
+    }
+}
+
+#[test]
+fn jobs_live_on_a_real_node_from_install_to_uninstall() {
+    let Some(cluster) = Cluster::lease() else { return };
+    let _alone = alone();
+    let home = Home::new();
+    let url = serve(&home, &cluster);
+    let kubeconfig = cluster.fact("KUBECONFIG");
+    let began = Instant::now();
+    let install = ["extension", "install", "--cluster-name", "real", "--kubeconfig", kubeconfig, "--server", &url];
+    let image = ["--image", cluster.fact("PEREGRINE_IMAGE"), "--config", "enableTraining=True"];
+    home.ok(&[&install[..], &image].concat());
+    let namespace = cluster.field("serviceaccount/default", ".metadata.namespace");
+    let installed = began.elapsed();
+    home.ok(&["compute", "attach", "--type", "kubernetes", "-n", "lab", "--namespace", &namespace]);
+    println!(
+        "installed in {:.1} s, attached in {:.1} s",
+        installed.as_secs_f64(),
+        (began.elapsed() - installed).as_secs_f64()
+    );
+    let lab = Lab { home: &home, cluster: &cluster };
+    let steps: [Step; 6] = [
+        ("hello", hello),
+        ("training", trains_with_inputs_and_outputs),
+        ("two pods", two_pods_know_each_other),
+        ("out of memory", over_its_memory),
+        ("cancel", canceled_within_seconds),
+        ("another attempt", tried_again_after_its_pod_is_killed),
+    ];
+    for (name, step) in steps {
+        let began = Instant::now();
+        step(&lab);
+        println!("{name}: {:.1} s", began.elapsed().as_secs_f64());
+    }
+    home.ok(&["compute", "detach", "-n", "lab", "--yes"]);
+    let of_jobs = ["get", "pods,secrets,vcjob", "-l", "peregrine.dev/attempt", "-o", "name"];
+    lab.until("nothing of a job to be left", || cluster.ok(&of_jobs).is_empty());
+    home.ok(&["extension", "uninstall", "--kubeconfig", kubeconfig, "--yes"]);
+}
+
+/// What a data scientist does, and what it is called.
+type Step = (&'static str, fn(&Lab<'_>));
+
+fn hello(lab: &Lab) {
+    lab.begin("hello", "echo hello from $(cat /etc/hostname)", "");
+    let job = lab.ended("hello");
+    assert_eq!(job["status"], "Completed", "{job:#}\n{}", lab.why("hello"));
+    assert!(lab.home.log("hello").starts_with("hello from "), "{}", lab.home.log("hello"));
+    let system = lab.home.artifacts("hello").join("system_logs/amlarc_cr_bootstrap.log");
+    assert!(fs::read_to_string(system).unwrap().contains("Run on node: real"));
+}
+
+fn trains_with_inputs_and_outputs(lab: &Lab) {
+    lab.home.file("src/train.py", "import sys\nnumbers = open(sys.argv[1]).read().split()\nopen(sys.argv[2] + '/sum.txt', 'w').write(str(sum(map(int, numbers))))\nprint('trained')\n");
+    lab.home.file("data/numbers.txt", "1 2 3");
+    let more =
+        "code: src\ninputs:\n  data: {type: uri_file, path: data/numbers.txt}\noutputs:\n  out: {type: uri_folder}";
+    lab.begin("trains", "python3 train.py ${{inputs.data}} ${{outputs.out}}", more);
+    let job = lab.ended("trains");
+    assert_eq!(job["status"], "Completed", "{job:#}\n{}\n{}", lab.why("trains"), lab.home.log("trains"));
+    lab.home.ok(&["job", "download", "-n", "trains", "--output-name", "out", "--download-path", "got"]);
+    let found = crate::pod::cluster::find(&lab.home.path().join("got"), "sum.txt").expect("the output is there");
+    assert_eq!(fs::read_to_string(found).unwrap(), "6");
+}
+
+/// Rank 0 waits for a word of rank 1 at the address both were given.
+fn two_pods_know_each_other(lab: &Lab) {
+    let program = "import os, socket, time\nrank, at = int(os.environ['RANK']), (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))\n\
+        if rank == 0:\n    s = socket.create_server(('', at[1])); c, _ = s.accept(); print('heard', c.recv(9).decode())\n\
+        else:\n    for _ in range(100):\n        try: socket.create_connection(at).sendall(b'one'); break\n        except OSError: time.sleep(0.2)\n";
+    lab.home.file("pair/meet.py", program);
+    let more = "code: pair\nresources: {instance_count: 2}\ndistribution: {type: pytorch}";
+    lab.begin("pair", "python3 meet.py", more);
+    let job = lab.ended("pair");
+    assert_eq!(job["status"], "Completed", "{job:#}\n{}", lab.why("pair"));
+    let log = lab.home.artifacts("pair").join("user_logs/std_log_process_0.txt");
+    assert_eq!(fs::read_to_string(log).unwrap(), "heard one\n");
+}
+
+fn over_its_memory(lab: &Lab) {
+    lab.cluster.apply(
+        r#"{"apiVersion": "amlarc.azureml.com/v1alpha1", "kind": "InstanceType", "metadata": {"name": "narrow"}, "spec": {"resources":
+        {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "128Mi"}}}}"#,
+    );
+    let knows = || lab.home.run(&["compute", "show", "-n", "lab"]).out.contains("narrow");
+    lab.until("the server to know the type", knows);
+    lab.begin("hog", "python3 -c 'bytearray(1 << 30)'", "resources: {instance_type: narrow}");
+    let job = lab.ended("hog");
+    assert_eq!(job["status"], "Failed", "{job:#}");
+    let why = lab.why("hog");
+    assert!(why.contains("memory") && why.contains("limit of 128 MiB"), "{why}");
+    lab.cluster.ok(&["delete", "instancetype", "narrow"]);
+}
+
+fn canceled_within_seconds(lab: &Lab) {
+    lab.begin("endless", "echo up; while :; do sleep 0.1; done", "");
+    lab.until("the command", || lab.home.log("endless") == "up\n");
+    let began = Instant::now();
+    lab.home.ok(&["job", "cancel", "-n", "endless"]);
+    assert_eq!(lab.ended("endless")["status"], "Canceled");
+    println!("canceled in {:.1} s", began.elapsed().as_secs_f64());
+    let none = || lab.cluster.ok(&["get", "pods", "-l", "peregrine.dev/job=endless", "-o", "name"]).is_empty();
+    lab.until("its pod to be gone", none);
+}
+
+fn tried_again_after_its_pod_is_killed(lab: &Lab) {
+    lab.begin("moved", "echo attempt; sleep 600", "");
+    lab.until("the first attempt", || lab.home.log("moved") == "attempt\n");
+    let pod = lab.cluster.ok(&["get", "pods", "-l", "peregrine.dev/job=moved", "-o", "name"]);
+    lab.cluster.ok(&["delete", &pod, "--grace-period=0", "--force"]);
+    let second =
+        || fs::read_to_string(lab.home.artifacts("moved").join("retry-001/user_logs/std_log.txt")).unwrap_or_default();
+    lab.until("a second attempt", || second() == "attempt\n");
+    lab.home.ok(&["job", "cancel", "-n", "moved"]);
+    assert_eq!(lab.ended("moved")["status"], "Canceled");
+}
