@@ -182,6 +182,10 @@ impl Drop for Stage {
     fn drop(&mut self) {
         self.kill();
         let _ = std::fs::remove_file(&self.token);
+        // Tests of the extension begin with a cluster that has never heard of us.
+        let ours = ["-A", "-l", "app.kubernetes.io/part-of=peregrine", "--wait=false"];
+        self.cluster.kubectl(&[&["delete", "pods,leases"], &ours[..]].concat());
+        self.cluster.kubectl(&["delete", "crd", "instancetypes.amlarc.azureml.com", "--ignore-not-found"]);
     }
 }
 
