@@ -39,6 +39,33 @@ pub(crate) struct Place {
     model: i64,
 }
 
+/// What has a row and a folder.
+struct Kind {
+    folder: &'static str,
+    /// Sequence number, workspace and name of those deleted before ?1 that come after ?2, ?3 at most.
+    deleted: &'static str,
+    remove: fn(&mut Tx<'_>, i64) -> Result<(), Error>,
+}
+
+const RUNS: Kind = Kind {
+    folder: RUN_FOLDER,
+    deleted: "select seq, workspace, run_id from runs \
+              where deleted_at <= ?1 and job_seq is null and seq > ?2 order by seq limit ?3",
+    remove: |tx, run| tx.purge_run(run),
+};
+
+/// Models that were deleted themselves, and those of experiments that were.
+const MODELS: Kind = Kind {
+    folder: MODEL_FOLDER,
+    deleted: "select m.seq, m.workspace, m.model_id from logged_models m join experiments e on e.seq = m.experiment \
+              where ((m.deleted = 1 and m.changed_at <= ?1) or (e.deleted = 1 and e.changed_at <= ?1)) \
+              and m.seq > ?2 order by m.seq limit ?3",
+    remove: |tx, model| {
+        tx.exec("delete from model_points where model = ?1", &[model.into()])?;
+        tx.exec("delete from logged_models where seq = ?1", &[model.into()]).map(drop)
+    },
+};
+
 impl Tx<'_> {
     /// Removes some of what was deleted before `before`; where to go on, if there may be more.
     pub(crate) fn purge_some(
@@ -48,8 +75,10 @@ impl Tx<'_> {
         purged: &mut Purged,
     ) -> Result<Option<Place>, Error> {
         let referred = self.referred_folders()?;
-        let (run, runs) = self.purge_runs(before, from.run, &referred, purged)?;
-        let (model, models) = self.purge_models(before, from.model, &referred, purged)?;
+        let (run, runs, gone) = self.purge_each(&RUNS, (before, from.run), &referred, purged)?;
+        purged.runs += gone;
+        let (model, models, gone) = self.purge_each(&MODELS, (before, from.model), &referred, purged)?;
+        purged.models += gone;
         if runs == AT_ONCE || models == AT_ONCE {
             return Ok(Some(Place { run, model }));
         }
@@ -57,56 +86,27 @@ impl Tx<'_> {
         Ok(None)
     }
 
-    /// The last run looked at, and how many were.
-    fn purge_runs(
+    /// Removes some of a kind; the last row looked at, and how many were looked at and removed.
+    fn purge_each(
         &mut self,
-        before: Timestamp,
-        after: i64,
+        kind: &Kind,
+        (before, after): (Timestamp, i64),
         referred: &HashSet<String>,
         purged: &mut Purged,
-    ) -> Result<(i64, i64), Error> {
-        let sql = "select seq, workspace, run_id from runs \
-                   where deleted_at <= ?1 and job_seq is null and seq > ?2 order by seq limit ?3";
-        let (mut last, mut count) = (after, 0);
-        for mut row in self.fetch(sql, &[before.into(), after.into(), AT_ONCE.into()])? {
+    ) -> Result<(i64, i64, usize), Error> {
+        let (mut last, mut count, mut gone) = (after, 0, 0);
+        for mut row in self.fetch(kind.deleted, &[before.into(), after.into(), AT_ONCE.into()])? {
             (last, count) = (row.int(0)?, count + 1);
-            let (workspace, folder) = (row.text(1)?, format!("{RUN_FOLDER}{}", row.text(2)?));
+            let (workspace, folder) = (row.text(1)?, format!("{}{}", kind.folder, row.text(2)?));
             if referred.contains(&format!("{workspace}/{folder}")) {
                 purged.kept += 1;
                 continue;
             }
-            self.purge_run(last)?;
+            (kind.remove)(self, last)?;
             self.leave(&workspace, &folder)?;
-            purged.runs += 1;
+            gone += 1;
         }
-        Ok((last, count))
-    }
-
-    /// Models that were deleted themselves, and those of experiments that were.
-    fn purge_models(
-        &mut self,
-        before: Timestamp,
-        after: i64,
-        referred: &HashSet<String>,
-        purged: &mut Purged,
-    ) -> Result<(i64, i64), Error> {
-        let sql = "select m.seq, m.workspace, m.model_id from logged_models m join experiments e on e.seq = m.experiment \
-                   where ((m.deleted = 1 and m.changed_at <= ?1) or (e.deleted = 1 and e.changed_at <= ?1)) \
-                   and m.seq > ?2 order by m.seq limit ?3";
-        let (mut last, mut count) = (after, 0);
-        for mut row in self.fetch(sql, &[before.into(), after.into(), AT_ONCE.into()])? {
-            (last, count) = (row.int(0)?, count + 1);
-            let (workspace, folder) = (row.text(1)?, format!("{MODEL_FOLDER}{}", row.text(2)?));
-            if referred.contains(&format!("{workspace}/{folder}")) {
-                purged.kept += 1;
-                continue;
-            }
-            self.exec("delete from model_points where model = ?1", &[last.into()])?;
-            self.exec("delete from logged_models where seq = ?1", &[last.into()])?;
-            self.leave(&workspace, &folder)?;
-            purged.models += 1;
-        }
-        Ok((last, count))
+        Ok((last, count, gone))
     }
 
     /// Experiments that hold nothing any more. Their numbers stay spent.

@@ -1,25 +1,12 @@
 //! Metric points: none is lost, none is doubled, and folding them is seen by nobody.
 
-use super::{NOW, fresh};
+use super::{NOW, fresh, runs::insert};
 use domain::tracking::Point;
 use std::collections::BTreeMap;
-use store::{NewRun, Store};
+use store::Store;
 
 async fn run(store: &Store, id: &'static str) -> i64 {
-    let made = store.write(move |tx| {
-        let experiment = tx.experiment_named("w", "e", NOW)?;
-        tx.insert_run(&NewRun {
-            workspace: "w",
-            run_id: id,
-            experiment,
-            job_seq: None,
-            name: id,
-            user: "me",
-            status: "RUNNING",
-            started_at: NOW,
-        })
-    });
-    made.await.unwrap()
+    store.write(move |tx| insert(tx, id)).await.unwrap()
 }
 
 fn at(step: i64, value: f64) -> Point {

@@ -40,7 +40,7 @@ async fn planted() -> (Home, Store) {
     (home, store)
 }
 
-fn insert(tx: &mut store::Tx<'_>, id: &str) -> Result<i64, store::Error> {
+pub(super) fn insert(tx: &mut store::Tx<'_>, id: &str) -> Result<i64, store::Error> {
     let experiment = tx.experiment_named("w", "e", NOW)?;
     tx.insert_run(&NewRun {
         workspace: "w",

@@ -73,7 +73,9 @@ pub(crate) async fn may(
         let Place::Folder { path } = named else { return false };
         let Some(own) = own(app, path).filter(|_| writes || !write) else { return false };
         let rest = within.strip_prefix(&own.path);
-        let inside = own.path.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        // A list of `in` would show `in2` too; only a blob may be named without the slash behind it.
+        let blob = !place.path.is_empty();
+        let inside = own.path.is_empty() || rest.is_some_and(|rest| rest.starts_with('/') || blob && rest.is_empty());
         own.owner == place.workspace && own.container == place.container && inside
     };
     if plan.places().any(opens) {

@@ -44,6 +44,7 @@ async fn an_attempt_reads_its_inputs_and_writes_its_outputs_while_it_lives_and_n
     assert_eq!(get(&format!("{}/a.txt", input.trim_end_matches('/'))).await, 200);
     let list = |prefix: &str| blob(&format!("?restype=container&comp=list&prefix={prefix}"));
     assert_eq!((get(&list("in/")).await, get(&list("")).await, get(&list("secret/")).await), (200, 403, 403));
+    assert_eq!(get(&list("in")).await, 403, "that would show the names in `in2`");
     assert_eq!((get(&blob("secret/b.txt")).await, get(&blob("in2/c.txt")).await), (403, 403), "names are whole");
     assert_eq!((put(&format!("{output}/m.bin")).await, put(&format!("{artifacts}/outputs/o.txt")).await), (201, 201));
     assert_eq!((put(&blob("in/a.txt")).await, put(&blob("elsewhere")).await), (403, 403));
