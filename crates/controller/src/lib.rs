@@ -3,10 +3,12 @@
 //! Invariant: a launch is carried out only after its decision is committed, so a crash can lose time but never
 //! start work that nobody remembers. Each loop repairs: what it did not get done, its next pass does.
 
+mod conduct;
 mod schedule;
 mod tend;
 mod upkeep;
 
+pub use conduct::{Conductors, conduct};
 pub use schedule::{WINDOW, tick};
 pub use tend::give_up_checks;
 pub use upkeep::sweep;
@@ -31,6 +33,7 @@ pub struct Context {
 pub async fn run(cx: Context, stop: watch::Receiver<bool>) {
     let mut loops = JoinSet::new();
     loops.spawn(schedule::run(cx.clone(), stop.clone()));
+    loops.spawn(conduct::run(cx.clone(), stop.clone()));
     loops.spawn(tend::run(cx.clone(), stop.clone()));
     loops.spawn(upkeep::run(cx, stop));
     while loops.join_next().await.is_some() {}

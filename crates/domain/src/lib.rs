@@ -12,6 +12,7 @@ pub mod curated;
 pub mod gang;
 pub mod job;
 pub mod names;
+pub mod pipeline;
 pub mod report;
 pub mod resources;
 pub mod sizes;

@@ -100,6 +100,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "job_cancel" => post(jobs::cancel),
         "job_canceled" => get(jobs::canceled),
         "job_why" => get(jobs::why),
+        "job_graph" => get(jobs::graph),
         "job_metrics" => get(metrics::list),
         "job_metrics_stream" => get(metrics::stream),
         "job_samples" => get(jobs::samples),

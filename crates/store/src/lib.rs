@@ -15,10 +15,10 @@ pub mod tables;
 pub use engine::{BadAddress, Database, Engine, PostgresAddress, Row, SCHEMA_VERSION, Value, fold_log};
 pub use retention::Freed;
 pub use tables::{
-    Act, AssetKey, AssetRow, AuditRow, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, DeliveryRow, EventRow,
-    ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun,
+    Act, AssetKey, AssetRow, AuditRow, Child, ChildOf, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, DeliveryRow, EventRow,
+    ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NOWHERE, NewJob, NewRun,
     NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel,
-    RunQuery, RunRow, Since, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow, acting,
+    RunQuery, RunRow, Since, Stopped, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow, acting,
 };
 
 use std::{
@@ -91,10 +91,12 @@ pub enum Bell {
     Clusters,
     /// What is to be told to webhooks.
     Deliveries,
+    /// Something for a job that consists of others: it came, is to stop, or one of its children has ended.
+    Parents,
 }
 
 /// How many bells there are.
-pub(crate) const BELLS: usize = 6;
+pub(crate) const BELLS: usize = 7;
 
 /// A handle to the store; cheap to clone.
 #[derive(Clone)]

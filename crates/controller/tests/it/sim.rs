@@ -6,7 +6,7 @@
 //! A failing seed names itself; `SIM_SEED=n` runs it alone and `SIM_SEEDS=n` that many.
 
 mod agent;
-mod chance;
+pub(super) mod chance;
 mod desk;
 
 use super::Home;
@@ -154,6 +154,7 @@ impl Sim {
                 registers: false,
                 created_by: "sim".into(),
                 at: now(),
+                parent: None,
             };
             self.cx.store.write(move |tx| tx.insert_job(&new)).await.unwrap();
         }

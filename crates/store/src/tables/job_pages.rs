@@ -18,6 +18,8 @@ pub struct JobFilter {
     pub kind: Option<String>,
     /// `key` or `key=value`.
     pub tag: Option<String>,
+    /// The job whose children are asked for; without one, jobs that are nobody's children.
+    pub parent: Option<i64>,
     /// Only jobs accepted before this sequence number: the cursor of the page before.
     pub before: Option<i64>,
     pub limit: i64,
@@ -76,6 +78,10 @@ impl Terms {
     /// What the indexes answer.
     fn of(filter: &JobFilter) -> Terms {
         let mut terms = Terms { sql: "workspace = ?1".to_owned(), values: vec![filter.workspace.as_str().into()] };
+        match filter.parent {
+            Some(parent) => terms.add("parent =", parent.into()),
+            None => terms.sql += " and parent is null",
+        }
         if let Some(archived) = filter.archived {
             terms.add("archived =", archived.into());
         }
