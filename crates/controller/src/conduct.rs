@@ -5,6 +5,7 @@
 //! from what is on record, so that no child is lost or begun twice.
 
 mod pipeline;
+mod reuse;
 
 use crate::{Context, until};
 use domain::{Job, JobEvent, Outcome, Timestamp};

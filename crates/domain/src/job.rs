@@ -111,6 +111,8 @@ pub enum JobEvent {
     Placed(AttemptId),
     /// The controller begins to lead its children.
     Conducted,
+    /// An earlier job stands for it.
+    Reused,
     Preparing,
     Started,
     Exited,
@@ -137,6 +139,7 @@ impl JobState {
         Ok(match (self, event) {
             (S::Queued { .. }, E::Placed(attempt)) => S::Placed { attempt, since: now },
             (S::Queued { .. }, E::Conducted) => S::Conducting { since: now },
+            (S::Queued { .. }, E::Reused) => S::Ended { outcome: Outcome::Completed, at: now, started_at: None },
             (S::Conducting { since }, E::StopRequested { reason }) => {
                 S::Halting { since: now, started_at: since, reason }
             }
@@ -254,6 +257,7 @@ impl JobEvent {
         match self {
             JobEvent::Placed(_) => "placed",
             JobEvent::Conducted => "conducted",
+            JobEvent::Reused => "reused",
             JobEvent::Preparing => "prepared",
             JobEvent::Started => "started",
             JobEvent::Exited => "finalized",
@@ -343,6 +347,7 @@ mod tests {
         vec![
             JobEvent::Placed(AttemptId::of(1, 0)),
             JobEvent::Conducted,
+            JobEvent::Reused,
             JobEvent::Preparing,
             JobEvent::Started,
             JobEvent::Exited,
@@ -362,15 +367,15 @@ mod tests {
             table += &format!("{:<10} {}\n", state.name(), row.join(" "));
         }
         expect_test::expect![[r#"
-            queued     placed conducting - - - - ended
-            placed     - - preparing running - ended stopping
-            preparing  - - - running finalizing ended stopping
-            running    - - - - finalizing ended stopping
-            finalizing - - - - - ended stopping
-            stopping   - - stopping stopping stopping ended stopping
-            conducting - - - - - ended halting
-            halting    - - - - - ended halting
-            ended      - - - - - - -
+            queued     placed conducting ended - - - - ended
+            placed     - - - preparing running - ended stopping
+            preparing  - - - - running finalizing ended stopping
+            running    - - - - - finalizing ended stopping
+            finalizing - - - - - - ended stopping
+            stopping   - - - stopping stopping stopping ended stopping
+            conducting - - - - - - ended halting
+            halting    - - - - - - ended halting
+            ended      - - - - - - - -
         "#]]
         .assert_eq(&table);
     }

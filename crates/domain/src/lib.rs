@@ -11,6 +11,7 @@ pub mod cron;
 pub mod curated;
 pub mod gang;
 pub mod job;
+pub mod likeness;
 pub mod names;
 pub mod pipeline;
 pub mod report;

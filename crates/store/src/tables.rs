@@ -12,6 +12,7 @@ mod gangs;
 mod job_labels;
 mod job_pages;
 mod jobs;
+mod likenesses;
 mod logged_models;
 mod nodes;
 mod operations;

@@ -1,6 +1,6 @@
 //! A pipeline's conductor: its steps become jobs when what they need is there.
 
-use super::{Conductor, Parent};
+use super::{Conductor, Parent, reuse};
 use domain::{
     Job, JobName, JobState, Outcome, Place, Plan, PlannedInput,
     job::Failure,
@@ -84,10 +84,10 @@ impl Pipeline {
             fill(&mut plan, &mut body, &filled.input, made);
         }
         let name = free_name(tx, parent, step.job.name.as_ref(), &step.name)?;
-        let new = NewJob {
+        let mut new = NewJob {
             workspace: parent.job.workspace.clone(),
             name,
-            body: body.to_string(),
+            body: String::new(),
             plan,
             kind: "Command",
             experiment: parent.experiment.clone(),
@@ -103,8 +103,15 @@ impl Pipeline {
                 name: parent.job.name.to_string(),
                 step: step.name.clone(),
             }),
+            reused: None,
         };
-        let seq = tx.insert_job(&new)?;
+        let seq = match step.job.reuse {
+            true => reuse::begin(tx, &mut new, body)?,
+            false => {
+                new.body = body.to_string();
+                tx.insert_job(&new)?
+            }
+        };
         self.jobs.insert(at, seq);
         Ok(())
     }
@@ -252,12 +259,10 @@ fn fill(plan: &mut Plan, body: &mut Value, input: &str, made: Option<(Place, Str
 /// The name a step's job was to have, or one like it where somebody took that.
 fn free_name(tx: &mut Tx<'_>, parent: &Parent, wanted: Option<&JobName>, step: &str) -> Result<JobName, Error> {
     let wanted = wanted.map_or_else(|| format!("{}_{step}", parent.job.name), ToString::to_string);
-    for n in 1.. {
-        let text = if n == 1 { wanted.clone() } else { format!("{wanted}_{n}") };
-        let name = JobName::parse(&text).map_err(|bad| Error::Decode(bad.to_string()))?;
-        if !tx.has_job(&parent.job.workspace, name.as_str())? {
-            return Ok(name);
-        }
+    let (mut text, mut n) = (wanted.clone(), 1);
+    while tx.has_job(&parent.job.workspace, &text)? {
+        n += 1;
+        text = format!("{wanted}_{n}");
     }
-    unreachable!("the loop ends at the first free name")
+    JobName::parse(&text).map_err(|bad| Error::Decode(bad.to_string()))
 }

@@ -33,6 +33,7 @@ fn job(name: &str, cluster: &str) -> NewJob {
         created_by: "me".into(),
         at: now(),
         parent: None,
+        reused: None,
     }
 }
 

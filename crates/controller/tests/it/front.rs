@@ -21,6 +21,7 @@ fn job(name: &str, cpus: u64) -> NewJob {
         created_by: "me".into(),
         at: Timestamp(0),
         parent: None,
+        reused: None,
     }
 }
 

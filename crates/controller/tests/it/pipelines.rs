@@ -88,6 +88,7 @@ impl Sim {
             created_by: "me".into(),
             at: now(),
             parent: None,
+            reused: None,
         };
         let accepted = store.write(move |tx| {
             let seq = tx.insert_job(&new)?;
@@ -222,6 +223,7 @@ async fn a_name_that_somebody_took_is_no_hindrance() {
         created_by: "me".into(),
         at: now(),
         parent: None,
+        reused: None,
     };
     sim.cx.store.write(move |tx| tx.insert_job(&taken)).await.unwrap();
     sim.round().await;

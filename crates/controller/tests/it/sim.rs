@@ -155,6 +155,7 @@ impl Sim {
                 created_by: "sim".into(),
                 at: now(),
                 parent: None,
+                reused: None,
             };
             self.cx.store.write(move |tx| tx.insert_job(&new)).await.unwrap();
         }

@@ -77,6 +77,9 @@ fn details(row: &JobRow) -> Value {
     if let Some(part) = &row.parent {
         (out["parent"], out["step"]) = (json!(part.name), json!(part.step));
     }
+    if let Some(original) = &row.reused {
+        out["reused"] = json!(original);
+    }
     if let Some(at) = state.started_at() {
         out["startedAt"] = json!(at.iso());
     }

@@ -18,3 +18,18 @@ create table conductors (
     state text not null,
     version integer not null default 1
 );
+
+-- The job that an earlier one stands for has that one's name here; its logs and outputs are that one's.
+alter table jobs add column reused text;
+
+-- What makes two jobs alike: a digest of all fields that matter, and each field. A lineage is the same step of the same
+-- kind of pipeline, run after run.
+create table likenesses (
+    job_seq integer primary key,
+    workspace text not null,
+    digest text not null,
+    lineage text not null,
+    fields text not null
+);
+create index likenesses_by_digest on likenesses (workspace, digest, job_seq desc);
+create index likenesses_by_lineage on likenesses (workspace, lineage, job_seq desc);

@@ -12,6 +12,8 @@ pub struct Child {
     pub job: Job,
     /// The step or the number of the trial.
     pub step: String,
+    /// The earlier job that stands for it.
+    pub reused: Option<String>,
 }
 
 /// What became of the wish that a job stop.
@@ -43,7 +45,7 @@ impl Tx<'_> {
     /// Children of a job that have ended without its having heard of it, oldest first.
     pub fn unheard_children(&mut self, parent: i64) -> Result<Vec<Child>, Error> {
         let sql = format!(
-            "select {CORE}, step from jobs where parent = ?1 and parent is not null and phase = 'ended' and heard = 0 \
+            "select {CORE}, step, reused from jobs where parent = ?1 and parent is not null and phase = 'ended' and heard = 0 \
              order by seq"
         );
         self.fetch(&sql, &[parent.into()])?.into_iter().map(child_of).collect()
@@ -58,7 +60,7 @@ impl Tx<'_> {
 
     /// All children of a job, oldest first.
     pub fn children(&mut self, parent: i64) -> Result<Vec<Child>, Error> {
-        let sql = format!("select {CORE}, step from jobs where parent = ?1 order by seq");
+        let sql = format!("select {CORE}, step, reused from jobs where parent = ?1 order by seq");
         self.fetch(&sql, &[parent.into()])?.into_iter().map(child_of).collect()
     }
 
@@ -108,5 +110,5 @@ impl Tx<'_> {
 }
 
 fn child_of(mut row: Row) -> Result<Child, Error> {
-    Ok(Child { job: core_of(&mut row)?, step: row.text(10)? })
+    Ok(Child { job: core_of(&mut row)?, step: row.text(10)?, reused: row.maybe_text(11)? })
 }

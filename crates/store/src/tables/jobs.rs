@@ -22,6 +22,15 @@ pub struct JobRow {
     pub kind: String,
     /// The job it is a part of, and which part.
     pub parent: Option<ChildOf>,
+    /// The earlier job that stands for it.
+    pub reused: Option<String>,
+}
+
+impl JobRow {
+    /// The job whose logs and captured files are this one's.
+    pub fn files_of(&self) -> &str {
+        self.reused.as_deref().unwrap_or(self.job.name.as_str())
+    }
 }
 
 /// Which part of another job a job is.
@@ -53,6 +62,8 @@ pub struct NewJob {
     pub created_by: String,
     pub at: Timestamp,
     pub parent: Option<ChildOf>,
+    /// The earlier job that stands for it: it is born completed.
+    pub reused: Option<String>,
 }
 
 /// What the scheduler needs to know of a waiting job.
@@ -81,7 +92,7 @@ pub const NOWHERE: &str = ":";
 pub(super) const CORE: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at, parent";
 pub(super) const ROW: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at, parent, \
                    body, archived, note, target, isolation, created_by, changed_at, cluster, kind, step, \
-                   (select p.name from jobs p where p.seq = jobs.parent)";
+                   (select p.name from jobs p where p.seq = jobs.parent), reused";
 
 impl Tx<'_> {
     /// Accepts a job and its first event. `Exists` when the name is taken.
@@ -98,8 +109,8 @@ impl Tx<'_> {
         let seq = self.insert(
             "insert into jobs (workspace, name, body, plan, state, phase, status, note, kind, experiment, target, priority, \
              max_retries, registers, created_by, created_at, changed_at, cpu_milli, memory_bytes, gpus, cluster, \
-             parent, step) \
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19, ?20, ?21, ?22) \
+             parent, step, reused) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23) \
              returning seq",
             &[
                 new.workspace.as_str().into(),
@@ -124,6 +135,7 @@ impl Tx<'_> {
                 new.cluster.as_str().into(),
                 new.parent.as_ref().map(|part| part.parent).into(),
                 new.parent.as_ref().map_or("", |part| part.step.as_str()).into(),
+                new.reused.as_deref().into(),
             ],
         )?;
         self.add_labels(seq, &new.body)?;
@@ -368,6 +380,7 @@ pub(super) fn row_of(mut row: Row) -> Result<JobRow, Error> {
             (Some(parent), Some(name)) => Some(ChildOf { parent, name, step: row.text(19)? }),
             _ => None,
         },
+        reused: row.maybe_text(21)?,
         job,
     })
 }

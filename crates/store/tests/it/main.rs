@@ -115,5 +115,6 @@ fn new_job(name: &str) -> NewJob {
         created_by: "me".into(),
         at: NOW,
         parent: None,
+        reused: None,
     }
 }

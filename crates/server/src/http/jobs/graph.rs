@@ -39,6 +39,9 @@ fn view(name: &str, waits: &[&str], child: Option<&Child>, over: bool) -> Value 
     };
     let state = &child.job.state;
     let mut out = json!({"name": name, "after": waits, "status": state.status(), "job": child.job.name});
+    if let Some(original) = &child.reused {
+        out["reused"] = json!(original);
+    }
     if let Some(at) = state.started_at() {
         out["startedAt"] = json!(Timestamp::iso(at));
     }

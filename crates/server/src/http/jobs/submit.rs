@@ -90,6 +90,7 @@ fn command(
         created_by: by,
         at: app.now(),
         parent: None,
+        reused: None,
     };
     Ok(Ok((new, None)))
 }
@@ -120,6 +121,7 @@ fn pipeline(
         created_by: by,
         at: app.now(),
         parent: None,
+        reused: None,
     };
     Ok(Ok((new, Some(woven.graph))))
 }
@@ -148,5 +150,6 @@ fn born(seq: i64, new: NewJob) -> JobRow {
         changed_at: new.at,
         kind: new.kind.to_owned(),
         parent: new.parent,
+        reused: new.reused,
     }
 }

@@ -77,6 +77,11 @@ fn explain(row: &JobRow, ahead: i64, now: Timestamp) -> (String, Vec<String>) {
             (format!("it was asked to stop {} ago and waits for what it started", for_time(*since)), vec![])
         }
         JobState::Ended { outcome, .. } => match outcome {
+            Outcome::Completed if row.reused.is_some() => {
+                let original = row.reused.as_deref().unwrap_or_default();
+                let hint = "to run it all the same: `properties: {peregrine.reuse: \"false\"}` on the step, or `settings: {force_rerun: true}`";
+                (format!("it was not run: job `{original}` is the same in everything that matters"), vec![hint.to_owned()])
+            }
             Outcome::Completed => {
                 ("it completed".into(), vec![format!("get its files: `peregrine job download -n {name} --all`")])
             }
