@@ -127,7 +127,7 @@ fn one(
 ) -> Result<Option<&'static str>, Error> {
     for Report { at, what, .. } in reports {
         match what {
-            What::Note { text } => change.notes(text),
+            What::Note { text } | What::Serving { text, .. } => change.notes(text),
             What::Notice { text } => change.notice(tx, text, at)?,
             What::Preparing => change.happens(tx, JobEvent::Preparing, preparing(), at)?,
             What::Started { pid } => {
