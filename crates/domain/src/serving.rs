@@ -4,7 +4,7 @@
 //! [`Routes`] and hands them to every router, which answers with the [`Demand`] it sees. Invariants: versions of routes only
 //! grow, also over restarts of the server; whoever stops a replica waits until no router uses it.
 
-use crate::spec::routes::Routes;
+use crate::{job::Failure, spec::routes::{RequestSettings, Routes}};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -54,6 +54,39 @@ pub struct Probe {
     pub failure_threshold: u32,
 }
 
+/// What a deployment asks for beside its plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServingSettings {
+    pub scale: Scale,
+    pub requests: RequestSettings,
+    /// How long from being asked for until it must answer.
+    pub start_seconds: u64,
+}
+
+/// How many replicas a deployment has, and by what they become more or fewer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Scale {
+    pub least: u32,
+    pub most: u32,
+    /// How much of what its replicas can take at once is to be in use, in percent.
+    pub target_percent: u32,
+    pub polling_ms: u64,
+    /// How long nothing is asked for before the last replica goes, where there may be none.
+    pub idle_ms: u64,
+}
+
+/// How far a deployment has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Provisioning {
+    Creating,
+    Updating,
+    Succeeded,
+    Failed(Failure),
+    Deleting,
+}
+
 /// How much is asked of a deployment at this moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demand {
@@ -87,6 +120,30 @@ pub struct RouterAnswer {
     /// Absent when the router has them already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routes: Option<Routes>,
+}
+
+impl Provisioning {
+    /// The word of the resource API.
+    pub fn status(&self) -> &'static str {
+        match self {
+            Provisioning::Creating => "Creating",
+            Provisioning::Updating => "Updating",
+            Provisioning::Succeeded => "Succeeded",
+            Provisioning::Failed(_) => "Failed",
+            Provisioning::Deleting => "Deleting",
+        }
+    }
+
+    /// Whether it is still to be seen that its replicas answer.
+    pub fn is_proving(&self) -> bool {
+        matches!(self, Provisioning::Creating | Provisioning::Updating)
+    }
+}
+
+impl Default for Scale {
+    fn default() -> Scale {
+        Scale { least: 1, most: 1, target_percent: 70, polling_ms: 1_000, idle_ms: 60_000 }
+    }
 }
 
 impl Default for Probe {

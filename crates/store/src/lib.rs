@@ -17,8 +17,8 @@ pub use retention::Freed;
 pub use tables::{
     Act, AssetKey, AssetRow, AuditRow, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, DeliveryRow, EventRow,
     ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun,
-    NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel,
-    RunQuery, RunRow, Since, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow, acting,
+    NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, REPLICA, RecordFilter, RecordKey, RecordRow, ReplicaRow,
+    RunInput, RunModel, RunQuery, RunRow, ServingKey, ServingRow, Since, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow, acting,
 };
 
 use std::{
@@ -91,10 +91,12 @@ pub enum Bell {
     Clusters,
     /// What is to be told to webhooks.
     Deliveries,
+    /// What routers and the serving loop look at: endpoints, deployments, replicas, jobs that end.
+    Serving,
 }
 
 /// How many bells there are.
-pub(crate) const BELLS: usize = 6;
+pub(crate) const BELLS: usize = 7;
 
 /// A handle to the store; cheap to clone.
 #[derive(Clone)]
@@ -173,6 +175,11 @@ impl Store {
     /// Rings after each commit that touched this kind of thing. A hint: nothing may depend on hearing it.
     pub fn changed(&self, bell: Bell) -> watch::Receiver<u64> {
         self.bells[bell as usize].subscribe()
+    }
+
+    /// Rings for something that changed outside the database.
+    pub fn ring(&self, bell: Bell) {
+        self.bells[bell as usize].send_modify(|count| *count += 1);
     }
 
     pub fn home(&self) -> &Path {
