@@ -142,7 +142,8 @@ impl Desk {
             let call = cx.routers.call(row.key.clone());
             self.calls.spawn(async move { (version, call.await) });
         }
-        record::all(cx, record::Round { row, next, gone, steps: scale(&fleet), now }).await
+        let empty = replicas.is_empty();
+        record::all(cx, record::Round { row, next, gone, empty, steps: scale(&fleet), now }).await
     }
 
     /// Lets go of what is remembered of deployments that are not there.

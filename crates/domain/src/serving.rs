@@ -26,6 +26,9 @@ pub struct Serving {
     #[serde(default = "default_start_seconds")]
     pub start_seconds: u64,
     pub kind: ServingKind,
+    /// The folder in which a container sees the model; by itself it ends in the model's name and version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_mount: Option<String>,
 }
 
 /// Who answers the requests.

@@ -18,17 +18,18 @@ pub(super) struct Round<'r> {
     pub(super) row: ServingRow,
     pub(super) next: ServingRow,
     pub(super) gone: Vec<&'r ReplicaRow>,
+    /// It has no replica that is not gone.
+    pub(super) empty: bool,
     pub(super) steps: Vec<Step>,
     pub(super) now: Timestamp,
 }
 
 /// Commits a round; `Conflict` when the deployment was changed meanwhile.
 pub(super) async fn all(cx: &Context, round: Round<'_>) -> Result<(), Error> {
-    let Round { row, next, gone, steps, now } = round;
+    let Round { row, next, gone, empty, steps, now } = round;
     let settled = row.state != next.state;
     let changed = settled || row.failures != next.failures || row.failed_at != next.failed_at;
-    // Whoever is gone by this round is counted as gone in the next one.
-    let over = row.state == Provisioning::Deleting && gone.is_empty() && steps.is_empty();
+    let over = row.state == Provisioning::Deleting && empty;
     if !changed && !over && gone.is_empty() && steps.is_empty() {
         return Ok(());
     }
@@ -38,7 +39,7 @@ pub(super) async fn all(cx: &Context, round: Round<'_>) -> Result<(), Error> {
         if tx.serving(&row.key)?.is_none_or(|found| found.version != row.version) {
             return Err(Error::Conflict);
         }
-        if over && tx.replicas_of(&row.key)?.iter().all(|replica| replica.gone_at.is_some()) {
+        if over {
             tx.end_operation(&row.operation, None, now)?;
             return tx.delete_serving(&row.key);
         }
