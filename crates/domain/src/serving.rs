@@ -4,7 +4,10 @@
 //! [`Routes`] and hands them to every router, which answers with the [`Demand`] it sees. Invariants: versions of routes only
 //! grow, also over restarts of the server; whoever stops a replica waits until no router uses it.
 
-use crate::{job::Failure, spec::routes::{RequestSettings, Routes}};
+use crate::{
+    job::Failure,
+    spec::routes::{RequestSettings, Routes},
+};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 

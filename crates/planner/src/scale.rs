@@ -33,11 +33,15 @@ pub struct Replica {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplicaState {
     /// Its node has not begun with it; `stuck` when it has waited for long, so that room may have to be made.
-    Waiting { stuck: bool },
+    Waiting {
+        stuck: bool,
+    },
     Starting,
     Ready,
     /// No router is to use it; `free` when none does.
-    Draining { free: bool },
+    Draining {
+        free: bool,
+    },
     /// Asked to stop.
     Stopping,
 }
@@ -76,7 +80,8 @@ fn replaced<'f>(fleet: &Fleet, new: &[&'f Replica], old: &[&'f Replica]) -> Vec<
     let (ready, unready): (Vec<&Replica>, Vec<&Replica>) = old.iter().copied().partition(|r| r.is_ready());
     let in_place = new.iter().filter(|replica| replica.is_ready()).count();
     let mut spare = (in_place + ready.len()).saturating_sub(fleet.wanted as usize);
-    let drains = fleet.replicas.iter().any(|r| matches!(r.state, ReplicaState::Draining { .. } | ReplicaState::Stopping));
+    let drains =
+        fleet.replicas.iter().any(|r| matches!(r.state, ReplicaState::Draining { .. } | ReplicaState::Stopping));
     let stuck = new.iter().any(|replica| replica.state == ReplicaState::Waiting { stuck: true });
     if spare == 0 && stuck && !drains && in_place + ready.len() > 1 {
         // There is no room for both; one at a time makes way, and never the last that answers.

@@ -18,7 +18,8 @@ pub use tables::{
     Act, AssetKey, AssetRow, AuditRow, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, DeliveryRow, EventRow,
     ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun,
     NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, REPLICA, RecordFilter, RecordKey, RecordRow, ReplicaRow,
-    RunInput, RunModel, RunQuery, RunRow, ServingKey, ServingRow, Since, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow, acting,
+    RunInput, RunModel, RunQuery, RunRow, ServingKey, ServingRow, Since, TargetRow, TargetState, Texts, VersionFilter,
+    WorkspaceRow, acting,
 };
 
 use std::{

@@ -1,10 +1,7 @@
 //! Writing down what a round decided: replicas as jobs, the deployment's state, the end of the operation that waits for it.
 
 use crate::Context;
-use domain::{
-    Job, JobEvent, JobName, Outcome, Place, Plan, Timestamp,
-    serving::Provisioning,
-};
+use domain::{Job, JobEvent, JobName, Outcome, Place, Plan, Timestamp, serving::Provisioning};
 use planner::scale::Step;
 use store::{Error, HERE, NewJob, REPLICA, ReplicaRow, ServingRow, Tx, files::Files};
 

@@ -69,7 +69,8 @@ fn where_there_is_no_room_for_both_one_makes_way_but_never_the_last() {
 #[test]
 fn the_number_follows_the_formula() {
     let scale = Scale { least: 1, most: 1000, ..Scale::default() };
-    for (requests, concurrency, expected) in [(0, 1, 1), (1, 1, 2), (200, 1, 286), (7, 10, 1), (8, 10, 2), (9000, 1, 1000)]
+    for (requests, concurrency, expected) in
+        [(0, 1, 1), (1, 1, 2), (200, 1, 286), (7, 10, 1), (8, 10, 2), (9000, 1, 1000)]
     {
         assert_eq!(desired(&scale, concurrency, requests), expected, "{requests} requests, {concurrency} at a time");
     }

@@ -71,7 +71,13 @@ impl Tx<'_> {
     }
 
     /// What a replica says of itself. A replica that says nothing of its address keeps it.
-    pub fn put_ready(&mut self, seq: i64, address: Option<SocketAddr>, ready: bool, now: Timestamp) -> Result<(), Error> {
+    pub fn put_ready(
+        &mut self,
+        seq: i64,
+        address: Option<SocketAddr>,
+        ready: bool,
+        now: Timestamp,
+    ) -> Result<(), Error> {
         self.exec(
             "update replicas set address = coalesce(?2, address), ready = ?3, \
              ready_at = case when ?3 = 1 then coalesce(ready_at, ?4) else ready_at end where job_seq = ?1",
