@@ -247,13 +247,13 @@ pub(super) fn container_name(folder: &Path, rank: u32) -> String {
 /// A name for what an attempt has in places that the whole machine shares: attempts of two homes may have the same id,
 /// but never the same folder.
 pub(super) fn name_on_machine(folder: &Path) -> String {
-    // FNV-1a, written out: the name must hold for as long as the attempt lives, whichever version of us looks.
-    let hash = folder
-        .as_os_str()
-        .as_encoded_bytes()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{}-{hash:016x}", folder.file_name().unwrap_or_default().to_string_lossy())
+    format!("{}-{:016x}", folder.file_name().unwrap_or_default().to_string_lossy(), hash_of(folder))
+}
+
+/// FNV-1a, written out: names made of it must hold for as long as an attempt lives, whichever version of us looks.
+pub(super) fn hash_of(path: &Path) -> u64 {
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 async fn all_gone(cx: &Context, assignment: &Assignment, ranks: &[u32], marker: &str) {

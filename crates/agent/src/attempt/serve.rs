@@ -90,6 +90,9 @@ impl<'a> Replica<'a> {
     /// The software it needs: what the plan or the model asks for, and the inference server where that is ours to add.
     pub(super) async fn environment(&self, cx: &Context) -> Result<EnvironmentPlan, Failure> {
         let mut environment = self.plan.environment.clone();
+        if environment.label.is_empty() {
+            environment.label = format!("of deployment {}/{}", self.serving.endpoint, self.serving.deployment);
+        }
         let image = environment.image.is_some() || environment.build.is_some();
         let packages = environment.conda.is_some() || !environment.pip.is_empty();
         let has_engine = image && cx.pod.is_none() && cx.environments.engine().await.is_some();
@@ -167,7 +170,11 @@ impl<'a> Replica<'a> {
         let lives = cx.journal.lives();
         let held: Vec<u16> = lives.iter().filter_map(|life| Some(life.run.as_ref()?.address?.port())).collect();
         let (seq, number) = assignment.attempt.parts().unwrap_or((0, 0));
-        free_port(seq.wrapping_mul(31).wrapping_add(i64::from(number)), &held)
+        // Attempts that are staged at the same time, here and by agents of other homes, begin at other places.
+        let begin = super::process::hash_of(&cx.attempts())
+            .wrapping_add_signed(seq.wrapping_mul(31))
+            .wrapping_add(u64::from(number));
+        free_port(begin, &held)
             .map(|port| (host, port).into())
             .ok_or_else(|| Failure::new("NoFreePort", "no port is free on the node for another replica"))
     }
@@ -198,10 +205,10 @@ fn add(environment: &mut EnvironmentPlan, package: &str) {
 }
 
 /// A port that nobody listens on and no other replica was given, the search begun at a place of its own.
-fn free_port(begin: i64, held: &[u16]) -> Option<u16> {
-    let count = PORTS.len() as i64;
-    let at = |step: i64| u16::try_from(i64::from(PORTS.start) + (begin.wrapping_add(step)).rem_euclid(count)).ok();
-    (0..count).filter_map(at).filter(|port| !held.contains(port)).find(|port| {
+fn free_port(begin: u64, held: &[u16]) -> Option<u16> {
+    let count = PORTS.len() as u64;
+    let at = |step: u64| PORTS.start + u16::try_from(begin.wrapping_add(step) % count).unwrap_or(0);
+    (0..count).map(at).filter(|port| !held.contains(port)).find(|port| {
         // A wildcard socket is in the way of one on loopback, and the reverse.
         TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()
     })
@@ -219,7 +226,7 @@ mod tests {
         assert_ne!(first, second);
         let _listener = TcpListener::bind(("0.0.0.0", first)).unwrap();
         assert_ne!(free_port(5, &[]), Some(first));
-        assert!(free_port(i64::MAX, &[]).is_some_and(|port| PORTS.contains(&port)));
+        assert!(free_port(u64::MAX, &[]).is_some_and(|port| PORTS.contains(&port)));
     }
 
     #[test]

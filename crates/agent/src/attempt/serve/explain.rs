@@ -26,8 +26,10 @@ pub(in crate::attempt) fn explain(serving: &Serving, failure: Failure, log: &str
     let life = log.rfind("Booting worker").map_or(log, |at| &log[at..]);
     let Some(at) = life.find(TRACEBACK) else { return failure };
     let own = life[at..].split(WRAPPED).next().unwrap_or_default();
-    let lines: Vec<&str> = own.trim_end().lines().take(LINES).collect();
-    let last = lines.iter().rev().find(|line| !line.trim().is_empty()).copied().unwrap_or_default();
+    let lines: Vec<&str> = own.lines().take_while(|line| !is_record(line)).filter(|line| !line.is_empty()).collect();
+    let last = lines.last().copied().unwrap_or_default();
+    // The script's own frames are the last ones.
+    let lines = &lines[lines.len().saturating_sub(LINES)..];
     let (code, what) = if life.contains("User's init function failed") {
         ("UserScriptInitFailed", format!("`init()` of {script} failed: {last}"))
     } else if last.contains("function defined") {
@@ -36,4 +38,64 @@ pub(in crate::attempt) fn explain(serving: &Serving, failure: Failure, log: &str
         ("UserScriptImportError", format!("{script} cannot be imported: {last}"))
     };
     Failure { code: code.to_owned(), message: what, last_lines: lines.join("\n"), ..failure }
+}
+
+/// A line that begins as the server's log lines do: `2026-11-15 22:48:16,624 I ...`.
+fn is_record(line: &str) -> bool {
+    let head = line.as_bytes().get(..11);
+    head.is_some_and(|head| head[..4].iter().all(u8::is_ascii_digit) && head[4] == b'-' && head[7] == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::Probe;
+
+    const LOG: &str = "\
+2026-11-15 22:48:14,624 I [20] gunicorn.error - Booting worker with pid: 20
+2026-11-15 22:48:15,624 E [20] azmlinfsrv - User's init function failed
+2026-11-15 22:48:15,625 E [20] azmlinfsrv - Encountered Exception Traceback (most recent call last):
+  File \"user_script.py\", line 117, in invoke_init
+  File \"/work/score.py\", line 2, in init
+RuntimeError: boom
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+UserScriptException: Caught an unhandled exception from the user script
+
+2026-11-15 22:48:15,626 I [20] azmlinfsrv - Model Directory Contents:
+2026-11-15 22:48:17,995 E [16] gunicorn.error - Reason: Worker failed to boot.
+";
+
+    fn told(kind: ServingKind, code: i32, log: &str) -> Failure {
+        let probe = Probe::default();
+        let serving = Serving {
+            endpoint: "e".into(),
+            deployment: "d".into(),
+            port: None,
+            scoring_path: "/score".into(),
+            liveness: probe.clone(),
+            readiness: probe,
+            start_seconds: 1,
+            kind,
+            model_mount: None,
+        };
+        let failure = Failure { exit_code: Some(code), ..Failure::new("UserError.ExitCode", "it exited") };
+        explain(&serving, failure, log)
+    }
+
+    #[test]
+    fn the_scripts_own_traceback_is_found_before_what_the_server_says_of_it() {
+        let script = || ServingKind::ScoringScript { entry: "score.py".into() };
+        let failure = told(script(), 3, LOG);
+        assert_eq!(failure.code, "UserScriptInitFailed");
+        assert_eq!(failure.message, "`init()` of `score.py` failed: RuntimeError: boom");
+        assert_eq!(failure.last_lines.lines().count(), 4, "{failure:?}");
+        for (kind, code, log) in
+            [(script(), 1, LOG), (ServingKind::Container, 3, LOG), (script(), 3, "no traceback in it")]
+        {
+            assert_eq!(told(kind, code, log).code, "UserError.ExitCode");
+        }
+    }
 }

@@ -76,9 +76,6 @@ pub(super) fn environment(environment: &mut EnvironmentPlan, model: &Path) -> io
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     };
-    if environment.label.is_empty() {
-        environment.label = "of the MLflow model".to_owned();
-    }
     match read("conda.yaml")? {
         Some(conda) => environment.conda = Some(conda),
         None => environment.pip = read("requirements.txt")?.iter().flat_map(|t| t.lines()).map(str::to_owned).collect(),
