@@ -60,6 +60,7 @@ pub struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) tokens: crate::auth::Tokens,
     pub(crate) limits: crate::auth::Limits,
+    pub(crate) sessions: crate::auth::sessions::Sessions,
     pub(crate) webhooks: crate::webhooks::Sender,
     /// `https://host:port`, as clients reach this server.
     pub(crate) url: String,
@@ -116,6 +117,7 @@ impl App {
             metrics: Metrics::default(),
             tokens,
             limits: crate::auth::Limits::new(settings.rate_limit),
+            sessions: crate::auth::sessions::Sessions::default(),
             webhooks: crate::webhooks::Sender::new(crate::webhooks::Reach { anywhere: settings.private_webhooks }),
             settings,
             url,
