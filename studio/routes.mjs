@@ -36,7 +36,7 @@ function one(kind, schema) {
 
 const lines = [
   "// Made from docs/reference/openapi.json by `npm run gen`. Do not edit.",
-  'import { route } from "./route.ts";',
+  'import type { Route } from "./route.ts";',
   "",
 ];
 for (const [name, schema] of Object.entries(document.components.schemas)) {
@@ -50,7 +50,9 @@ for (const [path, methods] of Object.entries(document.paths)) {
     const reply = operation.responses["2XX"]?.content?.["application/json"]?.schema?.$ref?.split("/").pop() ?? "unknown";
     const name = id.replace(/_v2_0$/, "");
     lines.push(`/** ${operation.summary} */`);
-    lines.push(`export const ${name} = route<${reply}>()(${JSON.stringify(method.toUpperCase())}, ${JSON.stringify(path)});`);
+    const at = JSON.stringify(path);
+    // The path is a type too, so that a call without one of its names does not compile.
+    lines.push(`export const ${name}: Route<${at}, ${reply}> = { method: "${method.toUpperCase()}", path: ${at} };`);
   }
 }
 const text = `${lines.join("\n")}\n`;

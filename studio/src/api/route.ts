@@ -10,7 +10,3 @@ export interface Route<Path extends string, Reply> {
 }
 
 export type Params<Path extends string> = Record<Names<Path>, string>;
-
-export function route<Reply>() {
-  return <const Path extends string>(method: string, path: Path): Route<Path, Reply> => ({ method, path });
-}

@@ -6,7 +6,7 @@ import { useData } from "../parts/data.ts";
 import { at } from "../parts/place.ts";
 import { search } from "../parts/runs.ts";
 import { useScope } from "../parts/scope.ts";
-import { Ago, Badge, Card, Copy, Empty, Facts, Link, List, Wait } from "../parts/show.tsx";
+import { Ago, Badge, Card, Copy, Empty, Facts, Link, List, Said, Wait } from "../parts/show.tsx";
 import { bytes } from "../parts/words.ts";
 import { Meters } from "./home.tsx";
 
@@ -139,7 +139,7 @@ function Queue() {
                   ["Job", (why) => <Link to={at(workspace.name, ["jobs", why.name])}>{why.name}</Link>],
                   ["For", (why) => why.target],
                   ["Before it", (why) => String(why.ahead)],
-                  ["Because", (why) => why.note],
+                  ["Because", (why) => <Said>{why.note}</Said>],
                 ]}
               />
               {more && <p className="dim">The first {QUEUE} are shown.</p>}

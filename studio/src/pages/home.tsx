@@ -6,7 +6,7 @@ import { useData } from "../parts/data.ts";
 import { at } from "../parts/place.ts";
 import { isJob, search } from "../parts/runs.ts";
 import { useScope } from "../parts/scope.ts";
-import { Ago, Badge, Card, Empty, Link, Wait } from "../parts/show.tsx";
+import { Ago, Badge, Card, Empty, Link, Said, Wait } from "../parts/show.tsx";
 import { span, status } from "../parts/words.ts";
 
 const EVERY_MS = 3000;
@@ -48,7 +48,7 @@ export function Home() {
         <Card title={`Waiting${counted(waiting.data)}`}>
           <Wait on={waiting}>
             {({ runs, reasons }) => (
-              <RunList runs={runs} none="Nothing waits." about={(_, index) => reasons[index]?.note ?? ""} />
+              <RunList runs={runs} none="Nothing waits." about={(_, index) => <Said>{reasons[index]?.note ?? ""}</Said>} />
             )}
           </Wait>
         </Card>

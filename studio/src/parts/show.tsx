@@ -27,6 +27,11 @@ export function Ago({ at }: { at: string | number | undefined }) {
   return <time title={time(at)}>{ago(at)}</time>;
 }
 
+/** A sentence of the server's, with what stands in backticks as code. */
+export function Said({ children }: { children: string }) {
+  return <>{children.split("`").map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))}</>;
+}
+
 export function Card({ title, children, aside }: { title: string; children: ReactNode; aside?: ReactNode }) {
   return (
     <section className="card">
@@ -71,7 +76,9 @@ export function Problem({ error }: { error: Error }) {
   return (
     <div className="problem" role="alert">
       <strong>{refused ? "Not allowed" : "That did not work"}</strong>
-      <p>{error.message}</p>
+      <p>
+        <Said>{error.message}</Said>
+      </p>
     </div>
   );
 }

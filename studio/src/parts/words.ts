@@ -85,5 +85,6 @@ export function short(id: string | null | undefined): string {
   if (!id) return "";
   const parts = id.split("/");
   const version = parts.indexOf("versions");
-  return version > 0 ? `${parts[version - 1]}:${parts[version + 1] ?? ""}` : (parts.at(-1) ?? id);
+  const named = (text: string) => (/^[0-9a-f]{40,}$/.test(text) ? text.slice(0, 12) : text);
+  return version > 0 ? `${parts[version - 1]}:${named(parts[version + 1] ?? "")}` : (parts.at(-1) ?? id);
 }

@@ -6,7 +6,7 @@ import { Chart } from "../../parts/chart.tsx";
 import { useData } from "../../parts/data.ts";
 import { at } from "../../parts/place.ts";
 import { useScope } from "../../parts/scope.ts";
-import { Ago, Card, Facts, Link, List, Tags, Wait } from "../../parts/show.tsx";
+import { Ago, Card, Facts, Link, List, Said, Tags, Wait } from "../../parts/show.tsx";
 import { bytes, number, short, span, time } from "../../parts/words.ts";
 import type { Seen } from "../job.tsx";
 
@@ -20,12 +20,14 @@ export function Overview({ seen: { job, why, run }, over }: { seen: Seen; over: 
       {why && (
         <section className={`card story ${why.failure ? "bad" : ""}`}>
           <p>
-            <b>{why.summary.charAt(0).toUpperCase() + why.summary.slice(1)}.</b>
+            <b>
+              <Said>{`${why.summary.charAt(0).toUpperCase() + why.summary.slice(1)}.`}</Said>
+            </b>
           </p>
           {why.failure && <p className="dim">{why.failure.code}</p>}
           {why.hints.map((hint) => (
             <p key={hint} className="dim">
-              {hint}
+              <Said>{hint}</Said>
             </p>
           ))}
         </section>
@@ -55,7 +57,9 @@ export function Overview({ seen: { job, why, run }, over }: { seen: Seen; over: 
                 <li key={index} data-kind={event.kind}>
                   <time title={time(event.at)}>{new Date(event.at).toLocaleTimeString()}</time>
                   <b>{event.kind}</b>
-                  <span>{event.text}</span>
+                  <span>
+                    <Said>{event.text}</Said>
+                  </span>
                 </li>
               ))}
             </ol>

@@ -52,7 +52,7 @@ pub(super) async fn create(context: &Context, args: &Create) -> Done<ExitCode> {
     }
     let session = post.into_session();
     if let (true, Some(session)) = (args.web, &session) {
-        studio::show(session, &name).await?;
+        studio::show(session, name.as_str()).await?;
     }
     if let (true, Some(session)) = (args.stream, session) {
         context.output.note(&format!("submitted job `{name}`"));
