@@ -80,6 +80,16 @@ pub(crate) struct Start {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Studio {
+    /// Show this job
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Print the link and open nothing; it works once, within two minutes
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Backup {
     /// File to write
     #[arg(long, value_name = "FILE")]
