@@ -55,7 +55,7 @@ pub(crate) fn begin_ci(sh: &Shell) -> Result<(), Failed> {
     }
     down(sh, &Place::named(CI))?;
     let binary = Some(image::portable(sh, false)?);
-    up(sh, &Options { name: CI.to_owned(), fake_nodes: 20, autoscale: 0, volcano: true, node: true, binary })
+    up(sh, &Options { name: CI.to_owned(), fake_nodes: 20, autoscale: 10, volcano: true, node: true, binary })
 }
 
 /// Where tests find the cluster of `ci`, if it is up.
@@ -206,6 +206,7 @@ fn facts(place: &Place) -> Vec<(&'static str, String)> {
     vec![
         ("kubeconfig", place.kubeconfig("admin").display().to_string()),
         ("kubectl", place.file("bin/kubectl").display().to_string()),
+        ("xtask", std::env::current_exe().unwrap_or_default().display().to_string()),
         ("cluster_name", place.name.clone()),
         ("cluster_server", format!("https://{}:6443", place.inside())),
         ("cluster_address", place.inside()),

@@ -85,6 +85,7 @@ impl Stage {
             version: "0".to_owned(),
             listen: "127.0.0.1:0".parse().unwrap(),
             kubeconfig: Some(self.cluster.fact("KUBECONFIG").into()),
+            proxy: BTreeMap::new(),
             clock: now,
         };
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
