@@ -70,6 +70,19 @@ pub(crate) fn end_ci(sh: &Shell) {
     }
 }
 
+/// A cluster for as long as some work takes, which finds it in `PEREGRINE_TEST_CLUSTER`; gone whatever came of it.
+pub(crate) fn during(
+    sh: &Shell,
+    name: &str,
+    words: &[&str],
+    work: impl FnOnce(&Shell) -> Result<(), Failed>,
+) -> Result<(), Failed> {
+    let place = Place::named(name);
+    let done = up(sh, &Options { name: name.to_owned(), ..options(words)? })
+        .and_then(|()| work(&sh.with("PEREGRINE_TEST_CLUSTER", place.file("env"))));
+    done.and(down(sh, &place))
+}
+
 fn options(words: &[&str]) -> Result<Options, Failed> {
     let mut found =
         Options { name: "test".to_owned(), fake_nodes: 0, autoscale: 0, volcano: true, node: true, binary: None };
