@@ -181,7 +181,10 @@ fn tried_again_after_its_pod_is_killed(lab: &Lab) {
 }
 
 fn an_image_that_is_nowhere_is_said(lab: &Lab) {
-    lab.home.file("nowhere.yml", "command: 'true'\nenvironment: {image: 'peregrine.test/nowhere:1'}\ncompute: azureml:lab\n");
+    lab.home.file(
+        "nowhere.yml",
+        "command: 'true'\nenvironment: {image: 'peregrine.test/nowhere:1'}\ncompute: azureml:lab\n",
+    );
     lab.home.ok(&["job", "create", "-f", "nowhere.yml", "-n", "nowhere", "-o", "none"]);
     lab.until("the reason", || lab.why("nowhere").contains("the image cannot be pulled"));
     lab.home.ok(&["job", "cancel", "-n", "nowhere"]);

@@ -72,8 +72,10 @@ struct Cut<'a> {
 impl<'a> Cut<'a> {
     fn of(lab: &Lab<'a>) -> Cut<'a> {
         let (host, port) = lab.url.trim_start_matches("https://").split_once(':').unwrap();
-        let rule = |chain: &str| [chain, "-p", "tcp", "-d", host, "--dport", port, "-j", "DROP"].map(str::to_owned).to_vec();
-        let cut = Cut { namespace: lab.cluster.fact("NETWORK_NAMESPACE"), rules: vec![rule("OUTPUT"), rule("FORWARD")] };
+        let rule =
+            |chain: &str| [chain, "-p", "tcp", "-d", host, "--dport", port, "-j", "DROP"].map(str::to_owned).to_vec();
+        let cut =
+            Cut { namespace: lab.cluster.fact("NETWORK_NAMESPACE"), rules: vec![rule("OUTPUT"), rule("FORWARD")] };
         cut.change("-I");
         cut
     }

@@ -96,7 +96,9 @@ mod tests {
 
     #[test]
     fn every_rank_runs_in_exactly_one_part_and_its_host_is_that_part() {
-        for (parts, shape) in [(1, (1, 4, 0)), (2, (2, 3, 0)), (5, (3, 1, 2)), (3, (3, 1, 2)), (2, (2, 1, 5)), (2, (4, 1, 1))] {
+        for (parts, shape) in
+            [(1, (1, 4, 0)), (2, (2, 3, 0)), (5, (3, 1, 2)), (3, (3, 1, 2)), (2, (2, 1, 5)), (2, (4, 1, 1))]
+        {
             let mut seen = Vec::new();
             for index in 0..parts {
                 let assignment = part(index, parts, shape);

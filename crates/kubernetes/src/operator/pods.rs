@@ -280,9 +280,9 @@ impl Maker<'_> {
         if !self.launch.authority.is_empty() {
             env.push(plain("PEREGRINE_CA_FILE", &format!("{KEYS}/authority.pem")));
         }
-        env.extend(self.options.proxy.keys().map(|name| {
-            json!({"name": name, "valueFrom": {"secretKeyRef": {"name": self.secret_name(), "key": name}}})
-        }));
+        env.extend(self.options.proxy.keys().map(
+            |name| json!({"name": name, "valueFrom": {"secretKeyRef": {"name": self.secret_name(), "key": name}}}),
+        ));
         if let Some(interface) = &self.options.ip_interface {
             env.push(plain("PEREGRINE_INTERFACE", interface));
         }

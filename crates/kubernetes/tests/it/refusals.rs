@@ -31,7 +31,9 @@ fn a_namespace_deleted_under_a_job_is_told_and_waited_for() {
         let (code, why, retryable) = stage.wire.gone(&first).unwrap();
         assert!(code == "Deleted" && retryable, "{code}: {why}");
         stage.wire.with().wanted.remove(&first);
-        stage.until("the namespace to be gone", || !stage.cluster.kubectl(&["get", "namespace", &place]).status.success());
+        stage.until("the namespace to be gone", || {
+            !stage.cluster.kubectl(&["get", "namespace", &place]).status.success()
+        });
         let second = want();
         stage.until("the reason", || stage.wire.waiting(&second).contains("namespace does not exist"));
         there();
@@ -89,7 +91,15 @@ fn a_job_whose_node_is_drained_may_be_tried_again() {
         stage.until("it to run", || stage.pods(&attempt, "Running").len() == 2);
         let node = stage.cluster.field(&stage.pods(&attempt, "")[0], ".spec.nodeName");
         let ours = format!("--pod-selector=peregrine.dev/attempt={attempt}");
-        stage.cluster.ok(&["drain", &node, "--force", "--ignore-daemonsets", "--delete-emptydir-data", &ours, "--timeout=60s"]);
+        stage.cluster.ok(&[
+            "drain",
+            &node,
+            "--force",
+            "--ignore-daemonsets",
+            "--delete-emptydir-data",
+            &ours,
+            "--timeout=60s",
+        ]);
         stage.until("word of it", || evicted(&stage, &attempt));
         stage.cluster.ok(&["uncordon", &node]);
         stage.drop_and_see_nothing_left(&attempt);
@@ -97,7 +107,8 @@ fn a_job_whose_node_is_drained_may_be_tried_again() {
 }
 
 fn evicted(stage: &Stage, attempt: &AttemptId) -> bool {
-    let of_drain = |what: &ClusterWhat| matches!(what, ClusterWhat::Gone { code, retryable: true, .. } if code == "Evicted");
+    let of_drain =
+        |what: &ClusterWhat| matches!(what, ClusterWhat::Gone { code, retryable: true, .. } if code == "Evicted");
     stage.wire.with().news.iter().any(|(about, what)| about == attempt && of_drain(what))
 }
 
@@ -147,9 +158,20 @@ impl Webhook {
     fn start(host: &str, folder: PathBuf) -> Webhook {
         std::fs::create_dir_all(&folder).unwrap();
         let mut openssl = Command::new("openssl");
-        openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]);
+        openssl.args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+        ]);
         openssl.args(["-subj", "/CN=webhook", "-addext", &format!("subjectAltName=IP:{host}")]);
-        let made = openssl.args(["-keyout", "webhook.key", "-out", "webhook.pem"]).current_dir(&folder).output().unwrap();
+        let made =
+            openssl.args(["-keyout", "webhook.key", "-out", "webhook.pem"]).current_dir(&folder).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let mut python = Command::new("python3");
         python.args(["-c", REFUSES, host]).current_dir(&folder).stdout(Stdio::piped()).stderr(Stdio::null());

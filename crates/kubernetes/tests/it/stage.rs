@@ -65,8 +65,18 @@ impl Stage {
         std::fs::write(&token, "secret").unwrap();
         let namespace = cluster.field("serviceaccount/default", ".metadata.namespace");
         let operators = VecDeque::new();
-        let mut stage =
-            Stage { cluster, wire, settings, clock: now, namespace, url, token, operators, _server: runtime, _turn: turn };
+        let mut stage = Stage {
+            cluster,
+            wire,
+            settings,
+            clock: now,
+            namespace,
+            url,
+            token,
+            operators,
+            _server: runtime,
+            _turn: turn,
+        };
         stage.define();
         stage.start();
         Some(stage)
@@ -81,7 +91,8 @@ impl Stage {
         self.cluster.apply(&serde_json::to_string(&instance_type::definition()).unwrap());
         let there = ["wait", "--for=condition=Established", "crd/instancetypes.amlarc.azureml.com", "--timeout=60s"];
         self.cluster.ok(&there);
-        let kinds = [(TYPE, "fake", "1", "1Gi", 8), (SMALL, "fake", "100m", "64Mi", 0), (SCALED, "scaled", "1", "1Gi", 8)];
+        let kinds =
+            [(TYPE, "fake", "1", "1Gi", 8), (SMALL, "fake", "100m", "64Mi", 0), (SCALED, "scaled", "1", "1Gi", 8)];
         let kind = |(name, nodes, cpu, memory, gpus): (&str, &str, &str, &str, u32)| {
             json!({
                 "apiVersion": "amlarc.azureml.com/v1alpha1", "kind": "InstanceType", "metadata": {"name": name},

@@ -91,7 +91,8 @@ fn the_way_out_stands_in_the_secret_and_not_in_the_pod() {
     for gang in [Gang::Gates, Gang::Volcano] {
         let text = serde_json::to_string(&pods(&launch(1), gang)).unwrap();
         assert!(!text.contains("ann:pass"), "{text}");
-        let wanted = r#"{"name":"HTTPS_PROXY","valueFrom":{"secretKeyRef":{"key":"HTTPS_PROXY","name":"att-513-0-k3"}}}"#;
+        let wanted =
+            r#"{"name":"HTTPS_PROXY","valueFrom":{"secretKeyRef":{"key":"HTTPS_PROXY","name":"att-513-0-k3"}}}"#;
         assert!(text.contains(wanted), "{text}");
     }
     let secret = objects(&launch(1), &shape(), &[], &options(), Gang::Gates, "k3").secret;
