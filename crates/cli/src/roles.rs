@@ -261,7 +261,7 @@ fn store_failure(error: &store::Error) -> Failure {
 }
 
 /// Every connection is an open file, and the usual limit is meant for other programs.
-fn raise_open_files() {
+pub(crate) fn raise_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
