@@ -80,7 +80,11 @@ pub fn judge(new: &Seen, others: &Seen, rules: &Rules) -> Verdict {
     if let (Some(slow), Some(most)) = (slow, rules.max_latency)
         && slow > most
     {
-        return Verdict::Bad(format!("95 of 100 requests took up to {}, allowed are {} ms", ms(slow), most.as_millis()));
+        return Verdict::Bad(format!(
+            "95 of 100 requests took up to {}, allowed are {} ms",
+            ms(slow),
+            most.as_millis()
+        ));
     }
     match (slow, others.percentile(95.0)) {
         (Some(slow), Some(usual))
@@ -171,11 +175,7 @@ mod tests {
 
     fn seen(requests: u64, errors: u64, slow_ms: u64) -> Seen {
         let bound = Duration::from_millis;
-        Seen {
-            requests,
-            errors,
-            within: vec![(bound(1), 0), (bound(slow_ms), requests), (Duration::MAX, requests)],
-        }
+        Seen { requests, errors, within: vec![(bound(1), 0), (bound(slow_ms), requests), (Duration::MAX, requests)] }
     }
 
     fn check(new: Seen, others: Seen, expected: Expect) {
@@ -202,7 +202,11 @@ mod tests {
                 r#"Bad("95 of 100 requests took up to 250 ms, those of the other deployments 50 ms; allowed is 2 times as long")"#
             ]],
         );
-        check(seen(100, 0, 250), seen(3, 0, 50), expect![[r#"Good("100 requests, 0.0 % failed, 95 of 100 within 250 ms")"#]]);
+        check(
+            seen(100, 0, 250),
+            seen(3, 0, 50),
+            expect![[r#"Good("100 requests, 0.0 % failed, 95 of 100 within 250 ms")"#]],
+        );
     }
 
     #[test]

@@ -165,7 +165,10 @@ const CANNOT: &[(&str, &str)] = &[
     ("cli/endpoints/online/managed/vnet/", "an image that its user builds and pushes to a registry"),
     ("cli/endpoints/online/deploy-with-packages/custom-model/deployment.yml", "an image made by a model package"),
     ("cli/endpoints/online/deploy-with-packages/mlflow-model/deployment.yml", "an image made by a model package"),
-    ("cli/endpoints/online/deploy-with-packages/custom-model/model-deployment.yml", "an `_` in its name, which Azure refuses too"),
+    (
+        "cli/endpoints/online/deploy-with-packages/custom-model/model-deployment.yml",
+        "an `_` in its name, which Azure refuses too",
+    ),
     ("cli/foundation-models/", "a model of a public catalogue"),
     ("cli/generative-ai/", "a service of the cloud"),
 ];
@@ -213,11 +216,25 @@ fn register(home: &Home, corpus: &Path) {
         home.ok(&["model", "create", "-f", &copied, "-o", "none"]);
     }
     let folder = "cli/endpoints/online/deploy-with-packages/mlflow-model/model";
-    copy(home, corpus, &format!("{folder}/conda.yaml"), &[
-        ("MLmodel", MLMODEL), ("code/twice.py", TWICE), ("data/empty", ""),
-    ]);
+    copy(
+        home,
+        corpus,
+        &format!("{folder}/conda.yaml"),
+        &[("MLmodel", MLMODEL), ("code/twice.py", TWICE), ("data/empty", "")],
+    );
     let path = home.path().join("corpus").join(folder).display().to_string();
-    home.ok(&["model", "create", "-n", "heart-classifier-mlflow", "--path", &path, "--type", "mlflow_model", "-o", "none"]);
+    home.ok(&[
+        "model",
+        "create",
+        "-n",
+        "heart-classifier-mlflow",
+        "--path",
+        &path,
+        "--type",
+        "mlflow_model",
+        "-o",
+        "none",
+    ]);
 }
 
 fn deploy(home: &Home, corpus: &Path, sample: &Sample) -> Result<(), String> {
@@ -225,7 +242,10 @@ fn deploy(home: &Home, corpus: &Path, sample: &Sample) -> Result<(), String> {
     // What lies beside the file in the corpus belongs to it: conda files.
     let beside = corpus.join(sample.file).parent().unwrap().display().to_string();
     for (path, kind) in index(corpus) {
-        if kind.starts_with("conda") && corpus.join(&path).starts_with(&beside) && !home.path().join("corpus").join(&path).exists() {
+        if kind.starts_with("conda")
+            && corpus.join(&path).starts_with(&beside)
+            && !home.path().join("corpus").join(&path).exists()
+        {
             copy(home, corpus, &path, &[]);
         }
     }

@@ -8,12 +8,16 @@ use serde_json::json;
 const BROKEN: [(&str, &str, &[&str]); 4] = [
     ("a syntax error", "def init(:\n    pass\n", &["SyntaxError"]),
     ("no init", "def run(data):\n    return data\n", &["init"]),
-    ("an init that raises", "def init():\n    raise RuntimeError('no such colour')\ndef run(data):\n    return data\n", &[
-        "Traceback", "RuntimeError: no such colour", "in init",
-    ]),
-    ("a package that is not there", "import no_such_package\ndef init(): pass\ndef run(data): return data\n", &[
-        "no_such_package",
-    ]),
+    (
+        "an init that raises",
+        "def init():\n    raise RuntimeError('no such colour')\ndef run(data):\n    return data\n",
+        &["Traceback", "RuntimeError: no such colour", "in init"],
+    ),
+    (
+        "a package that is not there",
+        "import no_such_package\ndef init(): pass\ndef run(data): return data\n",
+        &["no_such_package"],
+    ),
 ];
 
 #[test]
@@ -71,7 +75,8 @@ fn replicas(home: &Home) -> Vec<i32> {
         let text = String::from_utf8_lossy(&variables).into_owned();
         text.contains(&ours) || text.contains(&place)
     };
-    let mut pids: Vec<i32> = processes_with("azmlinfsrv").into_iter().map(|(pid, _)| pid).filter(|pid| marked(*pid)).collect();
+    let mut pids: Vec<i32> =
+        processes_with("azmlinfsrv").into_iter().map(|(pid, _)| pid).filter(|pid| marked(*pid)).collect();
     pids.sort_unstable();
     pids
 }

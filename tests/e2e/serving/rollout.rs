@@ -49,7 +49,8 @@ fn a_good_deployment_gets_all_traffic_and_a_bad_one_gives_it_back() {
 fn ctrl_c_leaves_the_traffic_where_the_message_says() {
     let home = two();
     home.file("probe.json", "{}");
-    let args = ["online-deployment", "rollout", "-n", "green", "-e", "iris", "--steps", "20,100", "--step-duration", "10m"];
+    let args =
+        ["online-deployment", "rollout", "-n", "green", "-e", "iris", "--steps", "20,100", "--step-duration", "10m"];
     let mut command = home.command(&args);
     command.args(["-r", "probe.json"]).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let running = command.spawn().unwrap();
@@ -64,12 +65,28 @@ fn a_load_test_keeps_its_pace_whatever_the_model_does() {
     let home = serving("request_settings: {max_concurrent_requests_per_instance: 1, max_queue_wait_ms: 100}");
     home.file("slow.json", "{\"sleep\": 0.5}");
     let begin = Instant::now();
-    let said = home.run(&["online-endpoint", "test", "-n", "iris", "-r", "slow.json", "--rps", "20", "--duration", "3s", "-o", "json"]);
+    let said = home.run(&[
+        "online-endpoint",
+        "test",
+        "-n",
+        "iris",
+        "-r",
+        "slow.json",
+        "--rps",
+        "20",
+        "--duration",
+        "3s",
+        "-o",
+        "json",
+    ]);
     assert!(begin.elapsed() < Duration::from_secs(30));
     said.must(1, &["requests failed; the first:"]);
     let report: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(report["requests"], 60, "{report}");
-    assert!(report["codes"]["503"].as_u64().unwrap() > 20, "one slot of half a second cannot serve 20 a second: {report}");
+    assert!(
+        report["codes"]["503"].as_u64().unwrap() > 20,
+        "one slot of half a second cannot serve 20 a second: {report}"
+    );
 }
 
 fn traffic(home: &Home) -> Value {

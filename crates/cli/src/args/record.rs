@@ -70,9 +70,11 @@ pub(crate) enum OnlineEndpointVerb {
                             Exit codes: 0 answered, 1 the model failed, 2 the request, 3 not allowed, 4 no replica in time.")]
     Invoke(Invoke),
     /// Send requests at a steady pace and print how long the answers took
-    #[command(after_help = "Examples:\n  peregrine online-endpoint test -n iris -r sample.json --rps 100 --duration 30s\n  \
+    #[command(
+        after_help = "Examples:\n  peregrine online-endpoint test -n iris -r sample.json --rps 100 --duration 30s\n  \
                             peregrine online-endpoint test -n iris -d green -o json\n\n\
-                            Exit codes: 0 every request was answered, 1 some failed.")]
+                            Exit codes: 0 every request was answered, 1 some failed."
+    )]
     Test(Test),
     /// Print the keys of an endpoint
     #[command(after_help = "Examples:\n  peregrine online-endpoint get-credentials -n iris --query primaryKey -o tsv")]

@@ -149,7 +149,12 @@ async fn update_online(context: &Context, args: DeploymentUpdate) -> Done {
     if let Some(file) = update.file {
         let file = FileArgs { file: Some(file), set: update.change.set };
         let common = Create { file, name: update.name, no_wait: update.no_wait, dry_run: false };
-        let create = DeploymentCreate { common, endpoint_name: args.endpoint_name, all_traffic: false, _skip_script_validation: true };
+        let create = DeploymentCreate {
+            common,
+            endpoint_name: args.endpoint_name,
+            all_traffic: false,
+            _skip_script_validation: true,
+        };
         return create_online(context, &create).await;
     }
     let name = record::named(ONLINE, update.name.as_deref(), &Value::Null)?;

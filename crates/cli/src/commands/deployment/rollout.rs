@@ -101,7 +101,10 @@ impl Rollout<'_> {
         }
         if self.door.is_none() && self.look().await?.is_none() {
             return Err(Failure::input("there is nothing to judge the deployment by")
-                .because(format!("the server does not see the router that serves online endpoint `{}`", self.endpoint.name))
+                .because(format!(
+                    "the server does not see the router that serves online endpoint `{}`",
+                    self.endpoint.name
+                ))
                 .hint("add `--request-file FILE`, so that requests are sent and judged here"));
         }
         for percent in steps {
@@ -187,8 +190,12 @@ impl Rollout<'_> {
         let body = record::edited(ONLINE_ENDPOINT, self.session, at, |found| {
             let there = traffic(found);
             if there != *expected {
-                return Err(Failure::input(format!("someone has set the traffic of `{}` to {}", at.name, text(&there)))
-                    .hint("it is left as it is; begin again when that is over"));
+                return Err(Failure::input(format!(
+                    "someone has set the traffic of `{}` to {}",
+                    at.name,
+                    text(&there)
+                ))
+                .hint("it is left as it is; begin again when that is over"));
             }
             found["properties"]["traffic"] = json!(wanted);
             Ok(())
@@ -210,8 +217,11 @@ impl Rollout<'_> {
     fn interrupted(self) -> Done<ExitCode> {
         let (name, endpoint) = (self.name, &self.endpoint.name);
         self.say(&format!("interrupted; traffic stays {}", text(&self.now)));
-        self.say(&format!("hint: `peregrine online-deployment rollout -n {name} -e {endpoint}` goes on from there, \
-                           `peregrine online-endpoint update -n {endpoint} --traffic \"{}\"` goes back", text(&self.before)));
+        self.say(&format!(
+            "hint: `peregrine online-deployment rollout -n {name} -e {endpoint}` goes on from there, \
+                           `peregrine online-endpoint update -n {endpoint} --traffic \"{}\"` goes back",
+            text(&self.before)
+        ));
         self.report("interrupted", None)?;
         Ok(ExitCode::from(Exit::Interrupted as u8))
     }
@@ -230,7 +240,11 @@ impl Rollout<'_> {
     }
 
     fn where_it_stands(&self) -> String {
-        format!("the rollout stopped; traffic of online endpoint `{}` was {} at last", self.endpoint.name, text(&self.now))
+        format!(
+            "the rollout stopped; traffic of online endpoint `{}` was {} at last",
+            self.endpoint.name,
+            text(&self.now)
+        )
     }
 }
 
@@ -269,7 +283,8 @@ mod tests {
     #[test]
     fn a_deployment_is_compared_with_all_others_since_the_step_began() {
         let seen = |requests| Seen { requests, ..Seen::default() };
-        let at = |a, b, c| BTreeMap::from([("a".to_owned(), seen(a)), ("b".to_owned(), seen(b)), ("c".to_owned(), seen(c))]);
+        let at =
+            |a, b, c| BTreeMap::from([("a".to_owned(), seen(a)), ("b".to_owned(), seen(b)), ("c".to_owned(), seen(c))]);
         let (new, others) = split(&at(15, 7, 30), &at(10, 5, 0), "c");
         assert_eq!((new.requests, others.requests), (30, 7));
     }

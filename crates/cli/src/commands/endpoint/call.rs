@@ -107,8 +107,7 @@ async fn refused(name: &str, answer: Response) -> Failure {
     let header = |key: &str| answer.headers().get(key).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let (own, deployment, id) = (header(MODEL_STATUS), header(DEPLOYMENT), header("x-request-id"));
     let body = answer.bytes().await.unwrap_or_default();
-    let mut failure =
-        Failure::new(exit_of(status), format!("online endpoint `{name}` answered {}", status.as_u16()));
+    let mut failure = Failure::new(exit_of(status), format!("online endpoint `{name}` answered {}", status.as_u16()));
     if let Some(own) = own {
         let who = deployment.as_deref().unwrap_or("the model");
         failure = failure.because(format!("the model of `{who}` answered {own}"));

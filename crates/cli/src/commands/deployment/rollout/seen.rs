@@ -83,11 +83,7 @@ peregrine_router_replicas{endpoint="iris",deployment="green"} 1
     #[test]
     fn the_router_s_counters_are_read_by_endpoint_and_deployment() {
         let all = by_deployment(TEXT, "iris").unwrap();
-        let blue = Seen {
-            requests: 93,
-            errors: 3,
-            within: vec![(Duration::from_millis(5), 80), (Duration::MAX, 93)],
-        };
+        let blue = Seen { requests: 93, errors: 3, within: vec![(Duration::from_millis(5), 80), (Duration::MAX, 93)] };
         assert_eq!(all, BTreeMap::from([("blue".to_owned(), blue), ("green".to_owned(), Seen::default())]));
         assert_eq!(by_deployment(TEXT, "nobody"), None);
     }
