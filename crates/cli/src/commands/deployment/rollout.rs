@@ -179,7 +179,8 @@ impl Rollout<'_> {
     /// What the router has counted for each deployment; `None` where the server has no router that knows the endpoint.
     async fn look(&self) -> Done<Option<BTreeMap<String, Seen>>> {
         let client = &self.session.client;
-        let answer = client.send(client.request(reqwest::Method::GET, "/metrics")).await?;
+        let path = format!("{}/counters", self.endpoint.path);
+        let answer = client.send(client.request(reqwest::Method::GET, &path)).await?;
         let text = answer.text().await.map_err(|error| client.unreachable(error))?;
         Ok(by_deployment(&text, &self.endpoint.name))
     }
