@@ -9,7 +9,7 @@ mod replica;
 
 use crate::{auth::Access, chance::Chance, counts::Counts};
 use arc_swap::{ArcSwap, Guard};
-use domain::spec::routes::Cors;
+use domain::{serving::Demand, spec::routes::Cors};
 pub(crate) use replica::{Replica, Wrong};
 use std::{
     collections::HashMap,
@@ -81,16 +81,6 @@ pub(crate) struct Live {
     pub(crate) counts: Counts,
     /// Copies that were not sent, because there was no room for them.
     pub(crate) unmirrored: AtomicU32,
-}
-
-/// How much is asked of a deployment at this moment; what an autoscaler reads each second.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Demand {
-    pub endpoint: String,
-    pub deployment: String,
-    pub in_flight: u32,
-    pub queued: u32,
-    pub replicas: u32,
 }
 
 impl Routes {
