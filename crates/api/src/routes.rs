@@ -332,6 +332,13 @@ pub const ROUTES: &[Route] = &[
     ),
     route(
         "GET",
+        ws!("/onlineEndpoints/{name}/counters"),
+        "online_endpoint_counters",
+        Reader,
+        "what the server's own router has counted of an online endpoint, in Prometheus text",
+    ),
+    route(
+        "GET",
         ws!("/onlineEndpoints/{name}/deployments"),
         "online_deployments",
         Reader,
