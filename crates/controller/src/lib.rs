@@ -5,11 +5,13 @@
 
 mod conduct;
 mod schedule;
+mod serve;
 mod tend;
 mod upkeep;
 
 pub use conduct::{Conductors, conduct};
 pub use schedule::{WINDOW, tick};
+pub use serve::{Desk, NoRouters, Routers};
 pub use tend::give_up_checks;
 pub use upkeep::sweep;
 
@@ -26,6 +28,8 @@ pub struct Context {
     pub drivers: Arc<Vec<Box<dyn Driver>>>,
     /// How long deleted runs and experiments can be brought back; for ever where this is nothing.
     pub keep_deleted: Option<Duration>,
+    /// What is known of the routers that send requests to replicas.
+    pub routers: Arc<dyn Routers>,
     pub clock: fn() -> Timestamp,
 }
 
@@ -34,6 +38,7 @@ pub async fn run(cx: Context, stop: watch::Receiver<bool>) {
     let mut loops = JoinSet::new();
     loops.spawn(schedule::run(cx.clone(), stop.clone()));
     loops.spawn(conduct::run(cx.clone(), stop.clone()));
+    loops.spawn(serve::run(cx.clone(), stop.clone()));
     loops.spawn(tend::run(cx.clone(), stop.clone()));
     loops.spawn(upkeep::run(cx, stop));
     while loops.join_next().await.is_some() {}

@@ -5,5 +5,7 @@
 
 pub mod pipeline;
 mod place;
+pub mod rollout;
+pub mod scale;
 
 pub use place::{Decision, Handed, Node, Waiting, World, place, turn};

@@ -8,6 +8,9 @@ mod data;
 mod environment;
 mod pipeline;
 mod reach;
+mod serving;
+
+pub(crate) use serving::{Deployment, Served, serving};
 
 pub(crate) use pipeline::weave;
 
@@ -100,6 +103,7 @@ impl Lookup<'_, '_> {
             shm_bytes: spec.resources.shm_size.as_deref().and_then(parse_bytes),
             docker_args: spec.resources.docker_args.clone(),
             instance_type: target.on.is_some().then_some(shape.name),
+            serve: None,
         };
         match &target.on {
             Some(on) => {

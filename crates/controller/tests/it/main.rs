@@ -8,6 +8,7 @@ mod pipelines;
 #[path = "../../../../tests/postgres.rs"]
 #[expect(dead_code, reason = "other suites use what this one does not")]
 mod postgres;
+mod serve;
 mod sim;
 mod upkeep;
 

@@ -36,6 +36,7 @@ pub(crate) async fn list(State(app): State<App>, Path(at): Path<At>) -> Result<J
         .collect();
     let log = own_log(&row);
     if row.job.state.started_at().is_some()
+        && row.cluster != store::NOWHERE
         && !files.iter().any(|file| file["path"].as_str().is_some_and(|p| p.starts_with(log_folder(&log))))
     {
         files.push(json!({"path": log, "size": 0, "modifiedAt": row.changed_at.iso()}));

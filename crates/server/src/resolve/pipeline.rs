@@ -10,7 +10,7 @@ mod leaf;
 mod order;
 
 use super::Lookup;
-use crate::app::App;
+use crate::{app::App, http::jobs::DEFAULT_EXPERIMENT};
 use api::arm::{
     self, AssetRef, job,
     pipeline::read::{self, Wanted},
@@ -40,7 +40,7 @@ pub(crate) struct Woven {
     pub(crate) graph: Graph,
     /// Nothing to run; where its outputs will lie.
     pub(crate) plan: Plan,
-    pub(crate) experiment: Option<String>,
+    pub(crate) experiment: String,
 }
 
 /// The graph of a pipeline, or all its mistakes.
@@ -52,11 +52,19 @@ pub(crate) fn weave(
     body: &Value,
 ) -> Result<Result<Woven, Vec<Mistake>>, Error> {
     let lookup = Lookup { app, workspace, tx, to_share: false, datastore: None, bad: Vec::new() };
-    let mut weaver = Weaver { lookup, job: name, graph: Graph::default(), components: HashMap::new(), stop: false };
+    let experiment = arm::text(body, "experimentName").unwrap_or_else(|| DEFAULT_EXPERIMENT.to_owned());
+    let mut weaver = Weaver {
+        lookup,
+        job: name,
+        experiment: experiment.clone(),
+        graph: Graph::default(),
+        components: HashMap::new(),
+        stop: false,
+    };
     let plan = weaver.whole(body)?;
     let Weaver { lookup, graph, .. } = weaver;
     Ok(match lookup.bad.is_empty() {
-        true => Ok(Woven { graph, plan, experiment: arm::text(body, "experimentName") }),
+        true => Ok(Woven { graph, plan, experiment }),
         false => Err(lookup.bad),
     })
 }
@@ -64,6 +72,7 @@ pub(crate) fn weave(
 struct Weaver<'t, 'c> {
     lookup: Lookup<'t, 'c>,
     job: &'t JobName,
+    experiment: String,
     graph: Graph,
     /// Components by reference.
     components: HashMap<String, Option<Arc<Value>>>,

@@ -112,7 +112,7 @@ fn pipeline(
         body: properties.to_string(),
         plan: woven.plan,
         kind: "Pipeline",
-        experiment: woven.experiment.unwrap_or_else(|| DEFAULT_EXPERIMENT.into()),
+        experiment: woven.experiment,
         target: String::new(),
         cluster: NOWHERE.to_owned(),
         priority: 2,

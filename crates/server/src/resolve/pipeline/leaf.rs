@@ -94,6 +94,7 @@ impl Weaver<'_, '_> {
             body.insert("computeId".into(), json!(id));
         }
         body.entry("displayName").or_insert_with(|| json!(path));
+        body.insert("experimentName".into(), json!(self.experiment));
     }
 
     /// An input in the words of jobs. What another step makes is noted in the step.
