@@ -1,5 +1,6 @@
 //! Replicas as they are: real keeper and agent processes, the real inference server, against a stand-in for the server.
 
+mod container;
 mod mlflow;
 mod site;
 
