@@ -22,6 +22,8 @@ pub enum Access {
     Attempt,
     /// The token of a cluster's operator.
     Cluster,
+    /// The token of a cluster, for the router there, or that of an owner of this server.
+    Router,
     /// A signed link, or the token of someone with a role in the blob's workspace.
     Signed,
 }
@@ -92,7 +94,7 @@ const fn route(
     Route { method, path, id, access, about }
 }
 
-use Access::{Agent, Attempt, Cluster, Contributor, Known, Open, Owner, Reader, Signed};
+use Access::{Agent, Attempt, Cluster, Contributor, Known, Open, Owner, Reader, Router, Signed};
 
 /// Every route of the server but MLflow's calls, which have a table of their own.
 pub const ROUTES: &[Route] = &[
@@ -411,13 +413,6 @@ pub const ROUTES: &[Route] = &[
     ),
     route(
         "POST",
-        "/api/v1/endpoint/{name}/score",
-        "score",
-        Open,
-        "a request to an online endpoint, opened by its own keys",
-    ),
-    route(
-        "POST",
         beside!("/batchscore", "/batchEndpoints/{name}/jobs"),
         "batch_score",
         Contributor,
@@ -575,6 +570,13 @@ pub const ROUTES: &[Route] = &[
         "what an operator is to do; waits until there is something",
     ),
     route("POST", "/cluster/v1/report", "cluster_report", Cluster, "what a cluster has, and what happened there"),
+    route(
+        "POST",
+        "/router/v1/exchange",
+        "router_exchange",
+        Router,
+        "what is asked of a router; answers with its routes, and waits until there are others",
+    ),
 ];
 
 /// Every route, MLflow's calls under each of their prefixes included.

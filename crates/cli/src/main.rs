@@ -18,6 +18,7 @@ mod outside;
 mod pod;
 mod post;
 mod roles;
+mod serving;
 mod spec_file;
 mod upload;
 

@@ -130,7 +130,7 @@ impl Desk {
             self.calling.remove(&version);
         }
         let uses = |address| cx.routers.uses(address);
-        let Judged { next, mut fleet, gone, prove } = judge(&row, &replicas, call, &uses, now);
+        let Judged { next, mut fleet, gone, ready } = judge(&row, &replicas, call, &uses, now);
         let asked = demand.iter().filter(|d| d.endpoint == row.key.endpoint && d.deployment == row.key.deployment);
         let requests: u64 = asked.map(|demand| u64::from(demand.in_flight) + u64::from(demand.queued)).sum();
         let settings = &next.settings;
@@ -138,7 +138,7 @@ impl Desk {
         let history = self.histories.entry(row.key.clone()).or_default();
         let wanted = history.wanted(&settings.scale, now.0, fleet.current(), wish);
         fleet.wanted = judge::bounded(&next, wanted);
-        if prove(fleet.wanted) && self.calling.insert(version.clone()) {
+        if next.state.is_proving() && ready >= fleet.wanted && self.calling.insert(version.clone()) {
             let call = cx.routers.call(row.key.clone());
             self.calls.spawn(async move { (version, call.await) });
         }

@@ -61,10 +61,12 @@ pub struct Probe {
 }
 
 /// What a deployment asks for beside its plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServingSettings {
     pub scale: Scale,
     pub requests: RequestSettings,
+    /// The replicas' path behind `/score`.
+    pub scoring_path: String,
     /// How long from being asked for until it must answer.
     pub start_seconds: u64,
 }
@@ -143,6 +145,22 @@ impl Provisioning {
     /// Whether it is still to be seen that its replicas answer.
     pub fn is_proving(&self) -> bool {
         matches!(self, Provisioning::Creating | Provisioning::Updating)
+    }
+}
+
+impl Default for Serving {
+    fn default() -> Serving {
+        Serving {
+            endpoint: String::new(),
+            deployment: String::new(),
+            port: None,
+            scoring_path: default_scoring_path(),
+            liveness: Probe::default(),
+            readiness: Probe::default(),
+            start_seconds: default_start_seconds(),
+            kind: ServingKind::Container,
+            model_mount: None,
+        }
     }
 }
 

@@ -7,6 +7,9 @@ mod cluster;
 mod data;
 mod environment;
 mod reach;
+mod serving;
+
+pub(crate) use serving::{Deployment, Served, serving};
 
 use crate::{app::App, http::computes};
 use api::arm::{self, AssetRef, VersionRef};

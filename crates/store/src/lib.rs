@@ -228,6 +228,11 @@ impl<'c> Tx<'c> {
         Tx { on, changes: 0, rung: [false; BELLS], keyring }
     }
 
+    /// The keys of this home.
+    pub fn keyring(&self) -> &secrets::Keyring {
+        self.keyring
+    }
+
     /// Random bytes from the operating system.
     pub fn random<const N: usize>(&self) -> [u8; N] {
         self.keyring.random()

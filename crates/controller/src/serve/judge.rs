@@ -21,8 +21,8 @@ pub(super) struct Judged<'r> {
     pub(super) fleet: Fleet,
     /// Replicas that have ended.
     pub(super) gone: Vec<&'r ReplicaRow>,
-    /// Whether it is time for a call that proves it, when so many replicas are wanted.
-    pub(super) prove: Box<dyn Fn(u32) -> bool>,
+    /// Replicas of the newest generation that answer.
+    pub(super) ready: u32,
 }
 
 pub(super) fn judge<'r>(
@@ -56,8 +56,7 @@ pub(super) fn judge<'r>(
         held_back,
         replicas: live.iter().map(|replica| seen(replica, row, uses, now)).collect(),
     };
-    let proving = next.state.is_proving();
-    Judged { next, fleet, gone, prove: Box::new(move |wanted| proving && ready > 0 && ready >= wanted as usize) }
+    Judged { next, fleet, gone, ready: u32::try_from(ready).unwrap_or(u32::MAX) }
 }
 
 /// How many replicas a deployment gets of those that demand asks for.

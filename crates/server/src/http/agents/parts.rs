@@ -149,7 +149,11 @@ fn record(
             reach(tx, &mut change, &gang, (stage, &what), at)?;
         }
         match what {
-            What::Note { text } | What::Serving { text, .. } => change.notes(text),
+            What::Note { text } => change.notes(text),
+            What::Serving { address, ready, text } => {
+                tx.put_ready(change.job.seq, address, ready, at)?;
+                change.notes(text);
+            }
             What::Notice { text } => change.notice(tx, text, at)?,
             What::Over { isolation, .. } => change.isolated(isolation),
             What::Preparing | What::Started { .. } | What::Exited { .. } => {}

@@ -127,7 +127,11 @@ fn one(
 ) -> Result<Option<&'static str>, Error> {
     for Report { at, what, .. } in reports {
         match what {
-            What::Note { text } | What::Serving { text, .. } => change.notes(text),
+            What::Note { text } => change.notes(text),
+            What::Serving { address, ready, text } => {
+                tx.put_ready(change.job.seq, address, ready, at)?;
+                change.notes(text);
+            }
             What::Notice { text } => change.notice(tx, text, at)?,
             What::Preparing => change.happens(tx, JobEvent::Preparing, preparing(), at)?,
             What::Started { pid } => {
