@@ -4,6 +4,7 @@
 //! repeated or lost without harm; every decision and every wait carries its *because*.
 
 mod place;
+pub mod rollout;
 pub mod scale;
 
 pub use place::{Decision, Handed, Node, Waiting, World, place, turn};
