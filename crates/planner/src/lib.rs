@@ -4,5 +4,6 @@
 //! repeated or lost without harm; every decision and every wait carries its *because*.
 
 mod place;
+pub mod sweep;
 
 pub use place::{Decision, Handed, Node, Waiting, World, place, turn};
