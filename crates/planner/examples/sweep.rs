@@ -7,7 +7,7 @@
 use domain::{Timestamp, spec::Sweep};
 use planner::sweep::{Series, Stage, SweepDecision, SweepWorld, Trial, advance};
 use serde_json::{Value, json};
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 
 fn main() -> io::Result<()> {
     let mut lines = io::stdin().lines();

@@ -99,7 +99,7 @@ impl Axes {
             point[at] = match &self.each[at].kind {
                 Kind::Number(scale) if there => scale.settled(point[at]),
                 Kind::Number(_) => 0.5,
-                Kind::Choice { .. } if there => point[at],
+                Kind::Choice { .. } if there => point[at].max(0.0),
                 Kind::Choice { .. } => ABSENT,
             };
         }

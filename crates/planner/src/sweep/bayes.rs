@@ -44,18 +44,23 @@ pub(crate) fn suggest(axes: &Axes, seed: u64, number: u32, history: &[(Point, Re
         return even();
     }
     let chance = Chance::at(seed, u64::from(number));
-    let Some(point) = informed(axes, chance, history) else { return even() };
-    point
+    let elsewhere = number % ELSEWHERE == 0;
+    informed(axes, chance, history, elsewhere).unwrap_or_else(even)
 }
 
 /// `None` when nothing can be concluded, or everything was tried.
-fn informed(axes: &Axes, mut chance: Chance, history: &[(Point, Result)]) -> Option<Point> {
+fn informed(axes: &Axes, mut chance: Chance, history: &[(Point, Result)], elsewhere: bool) -> Option<Point> {
     let (points, heights, pending) = seen(history);
     let likeness: Vec<Likeness> = axes.each.iter().map(|axis| likeness(&axis.kind)).collect();
     let from = points.len().saturating_sub(MOST_FITTED);
     let weights = Weights::fit(&points[from..], &heights[from..], &likeness, LOOKS);
     let belief = Belief::new(&weights, &likeness, points.clone(), &heights)?;
-    let lowest = belief.lowest(&heights);
+    let mut seen: Vec<(f64, Point)> = belief.believed(&heights).zip(points.clone()).collect();
+    seen.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let fixed = if elsewhere { neglected(axes, &seen) } else { None };
+    if let Some((at, value)) = fixed {
+        seen.retain(|(_, point)| point[at] == value);
+    }
     let belief = if pending.is_empty() {
         belief
     } else {
@@ -63,13 +68,34 @@ fn informed(axes: &Axes, mut chance: Chance, history: &[(Point, Result)]) -> Opt
         let all = [points.as_slice(), &pending].concat();
         Belief::new(&weights, &likeness, all, &[heights.as_slice(), &guessed].concat())?
     };
-    let mut best: Vec<usize> = (0..points.len()).collect();
-    best.sort_by(|a, b| heights[*a].total_cmp(&heights[*b]));
-    let good: Vec<Point> = best.iter().take(5).map(|at| points[*at].clone()).collect();
-    let hope = Hope { axes, belief: &belief, lowest };
+    let good: Vec<Point> = seen.iter().take(5).map(|(_, point)| point.clone()).collect();
+    let hope = Hope { axes, belief: &belief, lowest: seen.first()?.0, fixed };
     let tried = |point: &Point| history.iter().any(|(other, _)| other == point);
     hope.highest(&mut chance, &good).into_iter().find(|point| !tried(point))
 }
+
+/// The choice to look at instead of the best point's: seldom tried, and not much worse. Its axis and the index on it;
+/// `seen` has the best first.
+fn neglected(axes: &Axes, seen: &[(f64, Point)]) -> Option<(usize, f64)> {
+    let (lowest, best) = seen.first()?;
+    let mut found: Option<(f64, (usize, f64))> = None;
+    for (at, axis) in axes.each.iter().enumerate().filter(|(at, _)| axes.has(best, *at)) {
+        let Kind::Choice { count, ordered: false } = axis.kind else { continue };
+        for value in (0..count).map(|index| index as f64).filter(|value| *value != best[at]) {
+            let mut with = seen.iter().filter(|(_, point)| point[at] == value).map(|(height, _)| *height);
+            let Some(least) = with.next() else { continue };
+            let trust = (1.0 + with.count() as f64) * (1.0 + least - lowest);
+            if found.is_none_or(|(other, _)| trust < other) {
+                found = Some((trust, (at, value)));
+            }
+        }
+    }
+    found.map(|(_, choice)| choice)
+}
+
+/// One trial in so many looks at a choice other than the best: a belief that all of one kind is bad is hard to shake
+/// by looking where it is good.
+const ELSEWHERE: u32 = 4;
 
 /// How many looks at the likelihood a fit may take.
 const LOOKS: usize = 25;
@@ -99,7 +125,18 @@ fn seen(history: &[(Point, Result)]) -> (Vec<Point>, Vec<f64>, Vec<Point>) {
     }
     over.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (points, costs): (Vec<Point>, Vec<f64>) = over.split_off(over.len().saturating_sub(MOST)).into_iter().unzip();
-    (points, standard(&costs), pending)
+    (points, standard(&compressed(&costs)), pending)
+}
+
+/// Costs, the worst first, with the large ones drawn together: what is far worse than most need not be known well, and
+/// one such value would hide the rest.
+fn compressed(costs: &[f64]) -> Vec<f64> {
+    let (Some(least), Some(middle)) = (costs.last(), costs.get((costs.len() / 2).min(12))) else { return Vec::new() };
+    let unit = middle - least;
+    if unit <= 0.0 {
+        return costs.to_vec();
+    }
+    costs.iter().map(|cost| ((cost - least) / unit).ln_1p()).collect()
 }
 
 /// Costs with mean 0 and deviation 1.

@@ -11,6 +11,7 @@ pub(crate) struct Chance(u64);
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Chance {
+    #[cfg(test)]
     pub(crate) fn new(seed: u64) -> Chance {
         Chance(seed)
     }

@@ -17,6 +17,8 @@ pub(super) struct Hope<'h> {
     pub(super) belief: &'h Belief<'h>,
     /// What is to be improved on.
     pub(super) lowest: f64,
+    /// A choice that is not open: the axis and the index on it.
+    pub(super) fixed: Option<(usize, f64)>,
 }
 
 /// Places looked at before the best few are climbed from.
@@ -27,7 +29,7 @@ const CLIMBS: usize = 4;
 impl Hope<'_> {
     /// Places in the order of what is hoped of them. `good` are the best that were tried.
     pub(super) fn highest(&self, chance: &mut Chance, good: &[Point]) -> Vec<Point> {
-        let mut places: Vec<Point> = (0..SCATTERED).map(|_| self.axes.drawn(|_| chance.unit())).collect();
+        let mut places: Vec<Point> = (0..SCATTERED).map(|_| self.settled(self.axes.drawn(|_| chance.unit()))).collect();
         for near in good {
             places.extend((0..BESIDE).map(|_| self.beside(near, chance)));
         }
@@ -77,6 +79,13 @@ impl Hope<'_> {
                 Kind::Choice { .. } => {}
             }
         }
+        self.settled(place)
+    }
+
+    fn settled(&self, mut place: Point) -> Point {
+        if let Some((at, value)) = self.fixed {
+            place[at] = value;
+        }
         self.axes.settled(place)
     }
 
@@ -121,7 +130,7 @@ impl Hope<'_> {
         });
         let mut there = from.clone();
         free.iter().zip(end).for_each(|(at, number)| there[*at] = number);
-        let there = self.axes.settled(there);
+        let there = self.settled(there);
         (self.of(&there), there)
     }
 
@@ -133,7 +142,7 @@ impl Hope<'_> {
         let with = |number: f64| {
             let mut other = place.clone();
             other[at] = number;
-            self.axes.settled(other)
+            self.settled(other)
         };
         match &self.axes.each[at].kind {
             Kind::Choice { count, .. } => {

@@ -219,10 +219,9 @@ impl<'w> Belief<'w> {
         Some(Belief { weights, likeness, points, triangle, alpha })
     }
 
-    /// The lowest of the heights that are believed where it was looked.
-    pub(super) fn lowest(&self, heights: &[f64]) -> f64 {
-        let believed = heights.iter().zip(&self.alpha).map(|(height, alpha)| height - self.weights.noise * alpha);
-        believed.fold(f64::INFINITY, f64::min)
+    /// The heights that are believed where it was looked: noise makes them differ from what was seen.
+    pub(super) fn believed<'h>(&'h self, heights: &'h [f64]) -> impl Iterator<Item = f64> + 'h {
+        heights.iter().zip(&self.alpha).map(|(height, alpha)| height - self.weights.noise * alpha)
     }
 
     pub(super) fn at(&self, point: &[f64], with_slopes: bool) -> Guess {
