@@ -3,7 +3,11 @@
 //! Names and shapes are those of the YAML, so a checked tree is read with serde as it stands. Invariant: a value that
 //! came through [`Sweep::of`] can be drawn from.
 
-use super::{Mistake, check::senseless_sweep};
+use super::{
+    Mistake,
+    check::senseless_sweep,
+    expression::{Reference, Unresolved, expand},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -19,6 +23,9 @@ pub struct Sweep {
     pub early_termination: Option<Termination>,
     pub limits: SweepLimits,
 }
+
+/// The words for kinds of ranges.
+pub const KINDS: &[&str] = super::shape::EXPRESSIONS;
 
 /// What each value is drawn from, by name.
 pub type Space = BTreeMap<String, Range>;
@@ -172,6 +179,32 @@ impl Sweep {
     }
 }
 
+/// What is put in the place of `${{search_space.x}}`: text as it is, maps as JSON, and all else as Python writes it.
+pub fn text_of(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "True".into(),
+        Value::Bool(false) => "False".into(),
+        other => other.to_string(),
+    }
+}
+
+/// A trial's command with its values in it. References to inputs and outputs stay, those to inputs that are not there
+/// take their optional part with them.
+pub fn command(text: &str, values: &Values, has_input: impl Fn(&str) -> bool) -> Result<String, Unresolved> {
+    expand(text, &|reference| match reference {
+        Reference::SearchSpace(path) => {
+            let mut parts = path.split('.');
+            let first = values.get(parts.next()?)?;
+            // What is drawn in one branch of a choice is not there in another.
+            Some(parts.try_fold(first, |value, part| value.get(part)).map(text_of).unwrap_or_default())
+        }
+        Reference::Input(name) if !has_input(name) => None,
+        other => Some(other.to_string()),
+    })
+}
+
 impl SweepLimits {
     /// Trials that may run at the same time.
     pub fn at_once(&self) -> u32 {
@@ -278,6 +311,24 @@ mod tests {
         assert!(matches!(&values[1], Pick::Branch(map) if matches!(map["c"], Leaf::Drawn(Range::Uniform { .. }))));
         let again = serde_json::to_value(&read).unwrap();
         assert_eq!(serde_json::from_value::<Sweep>(again).unwrap().search_space, read.search_space);
+    }
+
+    #[test]
+    fn values_take_their_places_in_a_command() {
+        let values: Values = serde_json::from_value(
+            json!({"lr": 1e-5, "n": 3, "flag": true, "name": "a b", "model": {"kind": "svm", "c": 0.5}}),
+        )
+        .unwrap();
+        let said = |text: &str| command(text, &values, |name| name == "data").unwrap();
+        for (text, expected) in [
+            ("x --lr ${{search_space.lr}} -n ${{ search_space.n }}", "x --lr 1e-5 -n 3"),
+            ("${{search_space.flag}} '${{search_space.name}}'", "True 'a b'"),
+            ("${{search_space.model.kind}} ${{search_space.model.c}} [${{search_space.model.depth}}]", "svm 0.5 []"),
+            ("'${{search_space.model}}'", r#"'{"c":0.5,"kind":"svm"}'"#),
+            ("${{inputs.data}} ${{outputs.o}} $[[ --m ${{inputs.gone}} ]]${{name}}", "${{inputs.data}} ${{outputs.o}} ${{name}}"),
+        ] {
+            assert_eq!(said(text), expected);
+        }
     }
 
     #[test]
