@@ -4,10 +4,12 @@
 //! start work that nobody remembers. Each loop repairs: what it did not get done, its next pass does.
 
 mod schedule;
+mod serve;
 mod tend;
 mod upkeep;
 
 pub use schedule::{WINDOW, tick};
+pub use serve::{Desk, NoRouters, Routers};
 pub use tend::give_up_checks;
 pub use upkeep::sweep;
 
@@ -24,6 +26,8 @@ pub struct Context {
     pub drivers: Arc<Vec<Box<dyn Driver>>>,
     /// How long deleted runs and experiments can be brought back; for ever where this is nothing.
     pub keep_deleted: Option<Duration>,
+    /// What is known of the routers that send requests to replicas.
+    pub routers: Arc<dyn Routers>,
     pub clock: fn() -> Timestamp,
 }
 
@@ -31,6 +35,7 @@ pub struct Context {
 pub async fn run(cx: Context, stop: watch::Receiver<bool>) {
     let mut loops = JoinSet::new();
     loops.spawn(schedule::run(cx.clone(), stop.clone()));
+    loops.spawn(serve::run(cx.clone(), stop.clone()));
     loops.spawn(tend::run(cx.clone(), stop.clone()));
     loops.spawn(upkeep::run(cx, stop));
     while loops.join_next().await.is_some() {}

@@ -4,6 +4,8 @@
 //! repeated or lost without harm; every decision and every wait carries its *because*.
 
 mod place;
+pub mod rollout;
+pub mod scale;
 pub mod sweep;
 
 pub use place::{Decision, Handed, Node, Waiting, World, place, turn};

@@ -7,6 +7,9 @@ mod cluster;
 mod data;
 mod environment;
 mod reach;
+mod serving;
+
+pub(crate) use serving::{Deployment, Served, serving};
 
 use crate::{app::App, http::computes};
 use api::arm::{self, AssetRef, VersionRef};
@@ -95,6 +98,7 @@ impl Lookup<'_, '_> {
             shm_bytes: spec.resources.shm_size.as_deref().and_then(parse_bytes),
             docker_args: spec.resources.docker_args.clone(),
             instance_type: target.on.is_some().then_some(shape.name),
+            serve: None,
         };
         match &target.on {
             Some(on) => {

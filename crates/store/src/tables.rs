@@ -19,8 +19,10 @@ mod points;
 mod principals;
 mod purge;
 mod records;
+mod replicas;
 mod run_search;
 mod runs;
+mod servings;
 
 pub use assets::{AssetKey, AssetRow, VersionFilter};
 pub(crate) use audit::act_under_way;
@@ -40,5 +42,7 @@ pub use principals::PrincipalRow;
 pub(crate) use purge::Place;
 pub use purge::Purged;
 pub use records::{RecordFilter, RecordKey, RecordRow};
+pub use replicas::{REPLICA, ReplicaRow};
 pub use run_search::RunQuery;
 pub use runs::{NewRun, RunInput, RunRow, Texts};
+pub use servings::{ServingKey, ServingRow};

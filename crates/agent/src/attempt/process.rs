@@ -1,6 +1,6 @@
 //! Running: the processes of an attempt under the keeper, their end, and what it means.
 
-use super::{Halt, RunMark, Stop, Stopped, command, logs::Logs, share, variables::marker};
+use super::{Halt, RunMark, Stop, Stopped, command, logs::Logs, serve, share, variables::marker};
 use crate::{
     cgroup::Cgroup,
     container,
@@ -43,6 +43,9 @@ pub(crate) struct AllEnded {
     /// Of the container the agent is in; 0 where the limit is the plan's.
     #[serde(default)]
     memory_limit: u64,
+    /// Why a replica had to be ended.
+    #[serde(default)]
+    unfit: Option<Failure>,
 }
 
 /// The keeper's key for a rank.
@@ -63,7 +66,7 @@ pub(super) async fn run(
         lost(cx, assignment, mark, logs, stopped).await
     } else {
         start(cx, assignment, mark).await?;
-        attend(cx, assignment, mark, logs, stopped).await?
+        attend(cx, assignment, mark, logs, stopped, !known).await?
     };
     if let Some(name) = &mark.cgroup {
         Cgroup::dismiss(name);
@@ -103,12 +106,14 @@ async fn attend(
     mark: &RunMark,
     logs: &Logs,
     stopped: &mut Stopped,
+    fresh: bool,
 ) -> Result<AllEnded, Halt> {
     let deadline = deadline(cx, assignment, mark);
     let outcome = tokio::select! {
         ended = all_ended(cx, assignment) => ended,
         stop = asked_to_stop(stopped) => Err(Interrupt::Stop(stop)),
         () = deadline => Err(Interrupt::Timeout),
+        failure = serve::watch(cx, assignment, mark, logs, fresh) => Err(Interrupt::Unfit(failure)),
         never = logs.publish_soon() => match never {},
     };
     match outcome {
@@ -128,6 +133,7 @@ async fn attend(
             let ended = AllEnded::of(first, &last);
             Ok(match interrupt {
                 Interrupt::Stop(stop) => ended.stopped_by(stop),
+                Interrupt::Unfit(failure) => AllEnded { unfit: Some(failure), ..ended },
                 _ => AllEnded { timed_out: true, ..ended },
             })
         }
@@ -148,6 +154,7 @@ impl AllEnded {
             leaves: false,
             out_of_memory: false,
             memory_limit: 0,
+            unfit: None,
         }
     }
 
@@ -162,20 +169,24 @@ impl AllEnded {
 
 /// Whether the kernel killed something of the attempt's for want of memory, and the limit where it is not the plan's.
 fn out_of_memory(mark: &RunMark) -> (bool, u64) {
+    let killed = oom_kills(mark).is_some_and(|kills| kills > 0);
+    let own = if mark.cgroup.is_none() && killed { Cgroup::own() } else { None };
+    (killed, own.and_then(|own| own.memory_limit()).unwrap_or(0))
+}
+
+/// How many processes of the attempt the kernel has killed for want of memory, where that can be known.
+pub(super) fn oom_kills(mark: &RunMark) -> Option<u64> {
     match (&mark.cgroup, mark.oom_kills) {
-        (Some(name), _) => (Cgroup::open(name).is_some_and(|group| group.oom_killed()), 0),
-        (None, Some(before)) => {
-            let own = Cgroup::own();
-            let kills = own.as_ref().and_then(Cgroup::oom_kills);
-            (kills.is_some_and(|kills| kills > before), own.and_then(|own| own.memory_limit()).unwrap_or(0))
-        }
-        (None, None) => (false, 0),
+        (Some(name), _) => Cgroup::open(name)?.oom_kills(),
+        (None, Some(before)) => Some(Cgroup::own()?.oom_kills()?.saturating_sub(before)),
+        (None, None) => None,
     }
 }
 
 enum Interrupt {
     Stop(Stop),
     Timeout,
+    Unfit(Failure),
     Gone,
 }
 
@@ -236,13 +247,13 @@ pub(super) fn container_name(folder: &Path, rank: u32) -> String {
 /// A name for what an attempt has in places that the whole machine shares: attempts of two homes may have the same id,
 /// but never the same folder.
 pub(super) fn name_on_machine(folder: &Path) -> String {
-    // FNV-1a, written out: the name must hold for as long as the attempt lives, whichever version of us looks.
-    let hash = folder
-        .as_os_str()
-        .as_encoded_bytes()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{}-{hash:016x}", folder.file_name().unwrap_or_default().to_string_lossy())
+    format!("{}-{:016x}", folder.file_name().unwrap_or_default().to_string_lossy(), hash_of(folder))
+}
+
+/// FNV-1a, written out: names made of it must hold for as long as an attempt lives, whichever version of us looks.
+pub(super) fn hash_of(path: &Path) -> u64 {
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 async fn all_gone(cx: &Context, assignment: &Assignment, ranks: &[u32], marker: &str) {
@@ -260,8 +271,9 @@ async fn all_gone(cx: &Context, assignment: &Assignment, ranks: &[u32], marker: 
 async fn lost(cx: &Context, assignment: &Assignment, mark: &RunMark, logs: &Logs, stopped: &mut Stopped) -> AllEnded {
     let marker = marker(&cx.folder(&assignment.attempt));
     logs.system("lifecycle.log", "the keeper of this attempt was killed; its exit code will not be known");
-    let (mut reason, mut timed_out) = (None, false);
+    let (mut reason, mut timed_out, mut unfit) = (None, false, None);
     let mut deadline = std::pin::pin!(deadline(cx, assignment, mark));
+    let mut watch = std::pin::pin!(serve::watch(cx, assignment, mark, logs, false));
     while alive(&marker) {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(500)) => {}
@@ -273,9 +285,13 @@ async fn lost(cx: &Context, assignment: &Assignment, mark: &RunMark, logs: &Logs
                 timed_out = true;
                 cx.link.sweep(&marker);
             }
+            failure = &mut watch, if unfit.is_none() => {
+                unfit = Some(failure);
+                cx.link.sweep(&marker);
+            }
         }
     }
-    let ended = AllEnded { lost: true, timed_out, ..AllEnded::of(0, &UNKNOWN) };
+    let ended = AllEnded { lost: true, timed_out, unfit, ..AllEnded::of(0, &UNKNOWN) };
     match reason {
         Some(stop) => ended.stopped_by(stop),
         None => ended,
@@ -303,8 +319,15 @@ pub(super) fn verdict(ended: &AllEnded, assignment: &Assignment, logs: &Logs) ->
         let reason = format!("it ran longer than its `limits.timeout` of {seconds} s");
         return Err(Halt::Stopped(Stop::Asked(reason)));
     }
+    if let Some(unfit) = ended.unfit.clone() {
+        return Err(Failure { last_lines: logs.tail(ended.rank), ..unfit }.into());
+    }
+    let replica = assignment.plan.serve.as_ref();
     let of_rank = if share::ranks(assignment) > 1 { format!(" of rank {}", ended.rank) } else { String::new() };
     let mut failure = match (ended.code, ended.signal) {
+        (Some(0), _) if replica.is_some() => {
+            Failure::new("ReplicaEnded", "the command ended by itself; a replica has to answer until it is stopped")
+        }
         (Some(0), _) => return Ok(()),
         _ if ended.lost => Failure::new(
             "ExitCodeLost",
@@ -336,6 +359,9 @@ pub(super) fn verdict(ended: &AllEnded, assignment: &Assignment, logs: &Logs) ->
     failure.exit_code = ended.code.or_else(|| ended.signal.map(|signal| 128 + signal));
     failure.signal = ended.signal;
     failure.last_lines = logs.tail(ended.rank);
+    if let Some(serving) = replica {
+        failure = serve::explain(serving, failure, &logs.end(ended.rank));
+    }
     Err(failure.into())
 }
 

@@ -74,7 +74,7 @@ pub(crate) struct Create {
     /// Follow the log until the job ends; the exit code is 1 when it fails
     #[arg(short, long)]
     pub(crate) stream: bool,
-    /// Open the job in a browser; accepted for scripts, there is no page to open
+    /// Open the job in a browser, signed in; where there is none, print the link
     #[arg(long)]
     pub(crate) web: bool,
     /// Return once the job is accepted; the default without `--stream`

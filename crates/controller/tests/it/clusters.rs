@@ -1,6 +1,6 @@
 //! Clusters as targets: each is by itself, and none holds up another.
 
-use controller::{Context, give_up_checks, tick};
+use controller::{Context, NoRouters, give_up_checks, tick};
 use domain::{
     JobName, Plan, Resources, Timestamp,
     cluster::{ClusterTarget, Finding},
@@ -51,7 +51,7 @@ async fn world(jobs: usize) -> (crate::Home, Context) {
         Ok(())
     });
     filled.await.unwrap();
-    let cx = Context { store, drivers: Arc::default(), keep_deleted: None, clock: now };
+    let cx = Context { store, drivers: Arc::default(), keep_deleted: None, routers: Arc::new(NoRouters), clock: now };
     (home, cx)
 }
 

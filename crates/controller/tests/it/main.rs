@@ -7,6 +7,7 @@ mod front;
 #[path = "../../../../tests/postgres.rs"]
 #[expect(dead_code, reason = "other suites use what this one does not")]
 mod postgres;
+mod serve;
 mod sim;
 mod upkeep;
 

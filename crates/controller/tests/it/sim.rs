@@ -12,7 +12,7 @@ mod desk;
 use super::Home;
 use agent::{Agent, CAPACITY};
 use chance::Chance;
-use controller::{Context, WINDOW, tick};
+use controller::{Context, NoRouters, WINDOW, tick};
 use domain::{Job, JobName, JobState, Plan, Resources, Timestamp};
 use std::{
     cell::Cell,
@@ -107,7 +107,13 @@ impl Drop for NameOnPanic {
 impl Sim {
     fn new(seed: u64) -> Sim {
         let home = Home::new();
-        let cx = Context { store: home.open(), drivers: Arc::default(), keep_deleted: None, clock: now };
+        let cx = Context {
+            store: home.open(),
+            drivers: Arc::default(),
+            keep_deleted: None,
+            routers: Arc::new(NoRouters),
+            clock: now,
+        };
         let (agent, chance) = (Agent::new(), Chance::seeded(seed));
         Sim { home, cx, agent, chance, seen_at: 0, submitted: 0, history: Vec::new(), ended: BTreeMap::new() }
     }

@@ -191,9 +191,9 @@ pub(crate) async fn samples(State(app): State<App>, Path(at): Path<At>) -> Resul
             let mut all = Vec::new();
             if row.cluster != store::HERE {
                 // Every pod tells of itself, under the name of its attempt and part.
-                let nodes = tx.plan(row.job.seq)?.unwrap_or_default().nodes();
+                let parts = tx.plan(row.job.seq)?.unwrap_or_default().parts();
                 for (number, part) in
-                    (0..row.job.attempts).flat_map(|number| (0..nodes).map(move |part| (number, part)))
+                    (0..row.job.attempts).flat_map(|number| (0..parts).map(move |part| (number, part)))
                 {
                     all.extend(tx.samples(&format!("{}/{part}", AttemptId::of(row.job.seq, number)), from, to)?);
                 }

@@ -196,6 +196,8 @@ fn settings() -> Settings {
         rate_limit: 0,
         private_webhooks: false,
         keep_deleted: None,
+        scoring_url: None,
+        routers: None,
         clock: server::clock::now,
     }
 }

@@ -3,7 +3,10 @@
 //! Invariant: a page costs the same however many jobs there are. What an index cannot answer (a tag, a kind) is looked
 //! for in a bounded number of jobs; a page may then hold fewer jobs than asked for, or none, and still have a next one.
 
-use super::jobs::{JobRow, ROW, row_of};
+use super::{
+    REPLICA,
+    jobs::{JobRow, ROW, row_of},
+};
 use crate::{Error, Tx, Value};
 
 /// The most jobs that are looked through for one page.
@@ -75,7 +78,10 @@ struct Terms {
 impl Terms {
     /// What the indexes answer.
     fn of(filter: &JobFilter) -> Terms {
-        let mut terms = Terms { sql: "workspace = ?1".to_owned(), values: vec![filter.workspace.as_str().into()] };
+        let mut terms = Terms {
+            sql: "workspace = ?1 and kind <> ?2".to_owned(),
+            values: vec![filter.workspace.as_str().into(), REPLICA.into()],
+        };
         if let Some(archived) = filter.archived {
             terms.add("archived =", archived.into());
         }

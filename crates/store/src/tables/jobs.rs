@@ -1,6 +1,6 @@
 //! Jobs: accepted once, changed only from the version that was read.
 
-use crate::{Bell, Error, Row, Tx, Value};
+use crate::{Bell, Error, Row, Tx, Value, tables::REPLICA};
 use domain::{AttemptId, Job, JobName, JobState, Plan, Resources, Timestamp};
 
 /// A job with everything that is shown of it.
@@ -96,8 +96,10 @@ impl Tx<'_> {
                 new.cluster.as_str().into(),
             ],
         )?;
-        self.add_labels(seq, &new.body)?;
-        self.insert_job_run(seq, new)?;
+        if new.kind != REPLICA {
+            self.add_labels(seq, &new.body)?;
+            self.insert_job_run(seq, new)?;
+        }
         self.add_event(seq, new.at, "accepted", &format!("accepted for compute target `{}`", new.target))?;
         self.ring(Bell::Queue);
         self.ring(Bell::Jobs);
@@ -132,7 +134,9 @@ impl Tx<'_> {
             JobState::Queued { .. } | JobState::Ended { .. } => {
                 self.ring(Bell::Queue);
                 self.ring(Bell::Clusters);
+                self.ring(Bell::Serving);
             }
+            JobState::Finalizing { .. } => self.ring(Bell::Serving),
             JobState::Placed { .. } | JobState::Stopping { .. } => {
                 self.ring(Bell::Agents);
                 self.ring(Bell::Clusters);
@@ -166,9 +170,10 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// A job that someone submitted; a replica is none.
     pub fn job(&mut self, workspace: &str, name: &str) -> Result<Option<JobRow>, Error> {
-        let sql = format!("select {ROW} from jobs where workspace = ?1 and name = ?2");
-        self.fetch_one(&sql, &[workspace.into(), name.into()])?.map(row_of).transpose()
+        let sql = format!("select {ROW} from jobs where workspace = ?1 and name = ?2 and kind <> ?3");
+        self.fetch_one(&sql, &[workspace.into(), name.into(), REPLICA.into()])?.map(row_of).transpose()
     }
 
     /// Jobs by their place in the table, in no order.
@@ -276,8 +281,9 @@ impl Tx<'_> {
     pub fn phases(&mut self) -> Result<Vec<(String, i64)>, Error> {
         let rows = self.fetch(
             "select phase, count(*) from jobs \
-             where phase in ('queued', 'placed', 'preparing', 'running', 'finalizing', 'stopping') group by phase order by phase",
-            &[],
+             where phase in ('queued', 'placed', 'preparing', 'running', 'finalizing', 'stopping') and kind <> ?1 \
+             group by phase order by phase",
+            &[REPLICA.into()],
         )?;
         rows.into_iter().map(|mut row| Ok((row.text(0)?, row.int(1)?))).collect()
     }

@@ -230,13 +230,15 @@ impl Tx<'_> {
 }
 
 /// Tables whose rows go with their workspace and need no more than that.
-const OWNED: [&str; 12] = [
+const OWNED: [&str; 14] = [
     "jobs",
     "assets",
     "datastores",
     "computes",
     "cluster_targets",
     "records",
+    "servings",
+    "replicas",
     "operations",
     "roles",
     "blob_metadata",
