@@ -90,7 +90,7 @@ export function Jobs() {
           <Empty>No job fits this filter.</Empty>
         )
       ) : (
-        <Rows count={runs.count} row={row} columns={shown} onSight={runs.sight} label="Jobs" open={(run) => go(at(workspace.name, ["jobs", run.info.run_id]))} />
+        <Rows count={runs.count} row={row} columns={shown} onSight={runs.sight} label="Jobs" />
       )}
     </div>
   );

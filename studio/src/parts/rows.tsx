@@ -1,6 +1,6 @@
 // A table of any length: only the rows in sight are in the page. Rows that are not loaded yet are asked for by the number
 // of the first and the last one in sight.
-import { type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type CSSProperties, type KeyboardEvent, memo, type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 export const ROW_PX = 36;
 const SPARE = 8;
@@ -13,13 +13,25 @@ export interface Column<T> {
   cell: (row: T) => ReactNode;
 }
 
-export function Rows<T>({ count, row, columns, onSight, label, open }: {
+/** Drawn anew only when what it shows is another: a table that is scrolled draws the rows that come into sight. */
+const Line = memo(function Line<T>({ index, item, columns, tracks }: { index: number; item: T | undefined; columns: Column<T>[]; tracks: CSSProperties }) {
+  return (
+    <div className="row" role="row" aria-rowindex={index + 2} data-index={index} style={{ ...tracks, transform: `translateY(${index * ROW_PX}px)` }}>
+      {columns.map((column) => (
+        <div key={column.key} role="cell">
+          {item === undefined ? <span className="ghost" /> : column.cell(item)}
+        </div>
+      ))}
+    </div>
+  );
+}) as <T>(props: { index: number; item: T | undefined; columns: Column<T>[]; tracks: CSSProperties }) => ReactNode;
+
+export function Rows<T>({ count, row, columns, onSight, label }: {
   count: number;
   row: (index: number) => T | undefined;
   columns: Column<T>[];
   onSight: (first: number, last: number) => void;
   label: string;
-  open?: (row: T) => void;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
@@ -34,7 +46,7 @@ export function Rows<T>({ count, row, columns, onSight, label, open }: {
   const first = Math.max(0, Math.floor(top / ROW_PX) - SPARE);
   const last = Math.min(count - 1, Math.ceil((top + height) / ROW_PX) + SPARE);
   useEffect(() => onSight(first, last), [first, last, onSight]);
-  const tracks = { gridTemplateColumns: columns.map((column) => column.width).join(" ") };
+  const tracks = useMemo(() => ({ gridTemplateColumns: columns.map((column) => column.width).join(" ") }), [columns]);
   const shown = Array.from({ length: Math.max(0, last - first + 1) }, (_, offset) => first + offset);
   const keys = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -57,26 +69,9 @@ export function Rows<T>({ count, row, columns, onSight, label, open }: {
       </div>
       <div className="body" role="rowgroup" tabIndex={0} ref={box} onScroll={(event) => setTop(event.currentTarget.scrollTop)} onKeyDown={keys}>
         <div role="presentation" style={{ height: count * ROW_PX, position: "relative" }}>
-          {shown.map((index) => {
-            const item = row(index);
-            return (
-              <div
-                key={index}
-                className="row"
-                role="row"
-                aria-rowindex={index + 2}
-                data-index={index}
-                style={{ ...tracks, transform: `translateY(${index * ROW_PX}px)` }}
-                onDoubleClick={() => item !== undefined && open?.(item)}
-              >
-                {columns.map((column) => (
-                  <div key={column.key} role="cell">
-                    {item === undefined ? <span className="ghost" /> : column.cell(item)}
-                  </div>
-                ))}
-              </div>
-            );
-          })}
+          {shown.map((index) => (
+            <Line key={index} index={index} item={row(index)} columns={columns} tracks={tracks} />
+          ))}
         </div>
       </div>
     </div>
