@@ -47,7 +47,7 @@ pub(crate) fn serving(
     tx: &mut Tx<'_>,
     deployment: &Deployment<'_>,
 ) -> Result<Result<Served, Vec<Mistake>>, store::Error> {
-    let mut lookup = Lookup { app, workspace, tx, to_share: false, bad: Vec::new() };
+    let mut lookup = Lookup { app, workspace, tx, to_share: false, datastore: None, bad: Vec::new() };
     let served = lookup.deployment(deployment)?;
     Ok(if lookup.bad.is_empty() { Ok(served) } else { Err(lookup.bad) })
 }
