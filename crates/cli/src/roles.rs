@@ -68,6 +68,8 @@ async fn serve(config: &Config) -> Done {
     let routers = Routers::new(store.clone(), server::clock::now);
     let (_, table) = routers.current().await.map_err(|error| store_failure(&error))?;
     let own = serving::start(config, &certificates, &table)?;
+    let counted = own.routes.clone();
+    routers.show_counters(move |endpoint| counted.counters(endpoint));
     let known = serving::Known {
         routers: routers.clone(),
         store: store.clone(),
@@ -301,7 +303,7 @@ fn router_name() -> String {
 }
 
 /// Every connection is an open file, and the usual limit is meant for other programs.
-fn raise_open_files() {
+pub(crate) fn raise_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

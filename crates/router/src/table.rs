@@ -101,6 +101,13 @@ impl Routes {
         demand
     }
 
+    /// What is counted of one endpoint, in Prometheus text without comments.
+    pub fn counters(&self, endpoint: &str) -> String {
+        let label = format!("{{endpoint=\"{endpoint}\",");
+        let text = crate::metrics::render(self);
+        text.lines().filter(|line| line.contains(&label)).flat_map(|line| [line, "\n"]).collect()
+    }
+
     /// Replicas that get no new requests and still work on old ones, with how many. One that is missing here can be
     /// stopped.
     pub fn leaving(&self) -> Vec<(SocketAddr, u32)> {

@@ -18,7 +18,7 @@ use std::{
     collections::{HashMap, HashSet, VecDeque},
     fmt,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
     time::Duration,
 };
 use store::{Bell, Error, RecordKey, ServingKey, Store};
@@ -37,8 +37,13 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Clone)]
 pub struct Routers(Arc<Inner>);
 
+/// What is counted of an endpoint, by its name.
+type Counters = Box<dyn Fn(&str) -> String + Send + Sync>;
+
 struct Inner {
     store: Store,
+    /// Of the router in this process.
+    counters: OnceLock<Counters>,
     clock: fn() -> Timestamp,
     /// One at a time reads what the routes are, so that what is read last also stays.
     reading: tokio::sync::Mutex<()>,
@@ -67,7 +72,24 @@ impl fmt::Debug for Routers {
 
 impl Routers {
     pub fn new(store: Store, clock: fn() -> Timestamp) -> Routers {
-        Routers(Arc::new(Inner { store, clock, reading: tokio::sync::Mutex::default(), state: Mutex::default() }))
+        Routers(Arc::new(Inner {
+            counters: OnceLock::new(),
+            store,
+            clock,
+            reading: tokio::sync::Mutex::default(),
+            state: Mutex::default(),
+        }))
+    }
+
+    /// Shows the counters of the router in this process from now on.
+    pub fn show_counters(&self, counters: impl Fn(&str) -> String + Send + Sync + 'static) {
+        // There is one router in a process, so nobody comes second.
+        let _ = self.0.counters.set(Box::new(counters));
+    }
+
+    /// What was counted of an endpoint in this process, in Prometheus text; nothing where no router runs in it.
+    pub(crate) fn counters(&self, endpoint: &str) -> String {
+        self.0.counters.get().map_or_else(String::new, |counters| counters(endpoint))
     }
 
     /// Hears a router, and answers with routes other than those it holds, as soon as there are any within `wait`.

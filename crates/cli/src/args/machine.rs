@@ -47,7 +47,7 @@ pub(crate) struct Gc {
 }
 
 /// Reads days, hours, minutes and seconds, such as `7d` or `1d12h`.
-fn time(text: &str) -> Result<Duration, String> {
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let (days, rest) = text.split_at(text.find('d').map_or(0, |at| at + 1));
     let time = if rest.is_empty() { String::new() } else { format!("T{rest}") };
     let read = domain::time::parse_iso_duration(&format!("P{days}{time}").to_uppercase());
@@ -77,6 +77,16 @@ pub(crate) struct Start {
     /// Log to a file because nobody watches; set by the command that starts a server in the background
     #[arg(long, hide = true)]
     pub(crate) detached: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Studio {
+    /// Show this job
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Print the link and open nothing; it works once, within two minutes
+    #[arg(long)]
+    pub(crate) print: bool,
 }
 
 #[derive(Debug, Args)]

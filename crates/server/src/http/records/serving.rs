@@ -148,6 +148,14 @@ impl Live {
     }
 }
 
+/// What the router of this server has counted of an endpoint.
+pub(crate) async fn counters(State(app): State<App>, Path(at): Path<At>) -> Result<String, Problem> {
+    let workspace = app.workspace(&at.workspace).await?;
+    let key = Kind::OnlineEndpoint.key(&workspace.name, &at);
+    let found = change::look(&app, move |tx| find(tx, Kind::OnlineEndpoint, &key)).await?;
+    Ok(app.routers.counters(&found.key.name))
+}
+
 /// Which log is asked for, and how much of it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
