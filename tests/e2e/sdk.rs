@@ -14,19 +14,19 @@ use crate::{
 use serde_json::Value;
 use std::{path::Path, process::Command, time::Instant};
 
-/// The newest release and one about a year older.
-const VERSIONS: [&str; 2] = ["1.35.2", "1.27.1"];
+pub(crate) const NEWEST: &str = "1.35.2";
+const A_YEAR_OLD: &str = "1.27.1";
 /// Fewer operations than this would be another test.
 const OPERATIONS: usize = 80;
 
 #[test]
 fn the_newest_sdk_drives_a_real_server() {
-    drive(VERSIONS[0]);
+    drive(NEWEST);
 }
 
 #[test]
 fn an_sdk_of_a_year_ago_drives_a_real_server() {
-    drive(VERSIONS[1]);
+    drive(A_YEAR_OLD);
 }
 
 fn drive(version: &str) {
@@ -54,7 +54,7 @@ fn drive(version: &str) {
 
 #[test]
 fn the_example_of_a_notebook_runs_as_it_stands() {
-    let Some(python) = venv::with_sdk(VERSIONS[0]) else { return };
+    let Some(python) = venv::with_sdk(NEWEST) else { return };
     let home = Home::new();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/from-azure-ml/submit.py");
     let mut notebook = Command::new("timeout");

@@ -16,6 +16,7 @@ mod postgres;
 mod setup;
 mod shell;
 mod steps;
+mod studio;
 mod tidy;
 
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ usage: cargo xtask <command>
   postgres        the integration tests of server and controller with their records in Postgres
   e2e [filter]    build the release binary, then run tests/e2e against it
   examples        build the release binary, then run every job file under examples/
+  studio          the studio's types and its stories in a browser; `studio shot` draws the picture of the README
   dev             run a server in the foreground with its state in .dev/
   gen [--check]   write docs/reference, the chart and definitions from the binary; with --check, only say what would change
   tidy            crate edges, module docs, names, links in documents, sizes
@@ -40,7 +42,7 @@ usage: cargo xtask <command>
                   [--binary FILE]; also `down`, `status [--json]`, `stop PART`, `start PART`, each with [--name X]
   image FILE      our container image as an archive, with a binary that runs on glibc 2.28 and later; `image --release FILE` to give away
   bench [name]    run bench/run.py against the release binary
-  soak            the long runs: thousands of kills, long benches
+  soak [part]     the long runs: thousands of kills, storms on 1,000 fake nodes (`soak kubernetes` alone), long benches
   setup           install what the tests need
   ci              all of it in order, as .ci/run does; stops at the first failure
 
@@ -76,6 +78,8 @@ fn dispatch(words: &[&str]) -> Result<(), Failed> {
         ["e2e"] => steps::e2e(&sh, None),
         ["e2e", filter] => steps::e2e(&sh, Some(filter)),
         ["examples"] => examples::run(&sh),
+        ["studio"] => setup::run(&sh).and_then(|()| studio::run(&sh)),
+        ["studio", "shot"] => studio::shot(&sh),
         ["dev"] => steps::dev(&sh),
         ["gen"] => generate::write(&sh),
         ["gen", "--check"] => generate::check(&sh),
@@ -86,6 +90,7 @@ fn dispatch(words: &[&str]) -> Result<(), Failed> {
         ["cluster", rest @ ..] => cluster::run(&sh, rest),
         ["bench", names @ ..] => steps::bench(&sh, names),
         ["soak"] => steps::soak(&sh),
+        ["soak", "kubernetes"] => steps::soak_kubernetes(&sh),
         ["setup"] => setup::run(&sh),
         ["ci"] => ci::run(&sh.or_target(shell::cache_dir().join("target"))),
         other => Err(Failed::Usage(format!("`{}` is not a command", other.join(" ")))),

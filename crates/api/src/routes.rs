@@ -136,6 +136,14 @@ pub const ROUTES: &[Route] = &[
     route("PUT", ws!("/roles/{name}"), "role_grant", Owner, "give a principal a role"),
     route("DELETE", ws!("/roles/{name}"), "role_revoke", Owner, "take a principal's role away"),
     route("GET", ws!("/audit"), "workspace_audit", Owner, "changes and refusals in the workspace, newest first"),
+    route("GET", "/", "home", Open, "leads to the studio"),
+    route("GET", "/studio", "studio", Open, "leads to the studio"),
+    route("GET", "/studio/", "studio_page", Open, "the studio, a page for browsers"),
+    route("GET", "/studio/{*path}", "studio_file", Open, "a file of the studio, or its page"),
+    route("POST", "/admin/v1/studio/links", "studio_link", Known, "a link that opens the studio once, soon"),
+    route("POST", "/admin/v1/studio/session", "session_enter", Open, "a browser's session, for the code of a link"),
+    route("GET", "/admin/v1/studio/session", "session", Known, "who the caller is and where they may look"),
+    route("DELETE", "/admin/v1/studio/session", "session_leave", Known, "end a browser's session"),
     route("GET", "/metrics", "metrics", Known, "counters and gauges in Prometheus text"),
     route(
         "GET",
@@ -184,6 +192,7 @@ pub const ROUTES: &[Route] = &[
     route("POST", ws!("/jobs/{name}/cancel"), "job_cancel", Contributor, "ask a job to stop"),
     route("GET", ws!("/jobs/{name}/cancel"), "job_canceled", Reader, "whether a job that was asked to stop has gone"),
     route("GET", ws!("/jobs/{name}/why"), "job_why", Reader, "where a job is, and why"),
+    route("GET", ws!("/jobs/{name}/graph"), "job_graph", Reader, "the steps of a pipeline and where each is"),
     route("GET", ws!("/jobs/{name}/metrics"), "job_metrics", Reader, "what a job has logged, thinned for charts"),
     route(
         "GET",

@@ -116,6 +116,9 @@ pub(crate) enum Noun {
     /// Bring in what other systems have tracked
     #[command(subcommand)]
     Import(import::ImportVerb),
+    /// Open the studio, the server's pages, in a browser
+    #[command(after_help = "Examples:\n  peregrine studio\n  peregrine studio --print\n  peregrine studio -n JOB")]
+    Studio(machine::Studio),
     /// Manage who may call the server, and as what
     #[command(subcommand)]
     Principal(identity::PrincipalVerb),

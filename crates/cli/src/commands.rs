@@ -22,6 +22,7 @@ mod schedule;
 mod sdk;
 mod server;
 pub(crate) mod settle;
+mod studio;
 mod workspace;
 
 pub(crate) use job::resolve_command;
@@ -114,6 +115,7 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         Noun::Workspace(verb) => wait(workspace::run(context, verb)),
         Noun::Sdk(verb) => wait(sdk::run(context, verb)),
         Noun::Import(verb) => wait(import::run(context, verb)),
+        Noun::Studio(args) => wait(studio::run(context, &args)),
         Noun::Principal(verb) => wait(principal::run(context, verb)),
         Noun::Server(verb) => server::run(context, verb),
         Noun::Router(args) => roles::router(context, args),

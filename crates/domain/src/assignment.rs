@@ -110,6 +110,11 @@ impl Plan {
     pub fn nodes(&self) -> u32 {
         self.distribution.as_ref().map_or(1, |d| d.nodes)
     }
+
+    /// How many agents it has where every node has its own: parameter servers get one each there, and share nodes here.
+    pub fn parts(&self) -> u32 {
+        self.nodes() + self.distribution.as_ref().map_or(0, |d| d.parameter_servers)
+    }
 }
 
 /// How a command is spread over ranks.

@@ -64,6 +64,7 @@ pub struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) tokens: crate::auth::Tokens,
     pub(crate) limits: crate::auth::Limits,
+    pub(crate) sessions: crate::auth::sessions::Sessions,
     pub(crate) webhooks: crate::webhooks::Sender,
     pub(crate) routers: crate::routers::Routers,
     /// `https://host:port`, as clients reach this server.
@@ -123,6 +124,7 @@ impl App {
             metrics: Metrics::default(),
             tokens,
             limits: crate::auth::Limits::new(settings.rate_limit),
+            sessions: crate::auth::sessions::Sessions::default(),
             webhooks: crate::webhooks::Sender::new(crate::webhooks::Reach { anywhere: settings.private_webhooks }),
             routers,
             settings,

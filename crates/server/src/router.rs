@@ -2,7 +2,7 @@
 
 use crate::{
     app::App,
-    auth::{Caller, Who, unauthorized},
+    auth::{Caller, Who, sessions, unauthorized},
     http,
     listen::Peer,
     metrics::Request as Counted,
@@ -41,6 +41,7 @@ pub(crate) fn router(app: App) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), guard))
         .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES))
         .layer(middleware::from_fn_with_state(app.clone(), http::blobs::manners))
+        .layer(middleware::map_response(http::studio::manners))
         .with_state(app)
 }
 
@@ -60,7 +61,7 @@ fn route_of(path: &str, method: &str) -> Option<&'static Route> {
 fn handler(route: &Route) -> MethodRouter<App> {
     use http::{
         agents, artifacts, assets, blobs, clusters, computes, datastores, history, identity, jobs, meta, metrics,
-        operations, principals, records, registries, routers, workspaces,
+        operations, principals, records, registries, routers, studio, workspaces,
     };
     use records::{Kind, keys};
     let of = |kind: Kind| axum::Extension(kind);
@@ -84,6 +85,12 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "role_revoke" => delete(principals::ungrant),
         "workspace_audit" => get(principals::workspace_audit),
         "metrics" => get(meta::metrics),
+        "home" | "studio" => get(studio::home),
+        "studio_page" | "studio_file" => get(studio::file),
+        "studio_link" => post(studio::link),
+        "session_enter" => post(studio::enter),
+        "session" => get(studio::session),
+        "session_leave" => delete(studio::leave),
         "workspaces_all" | "workspaces" => get(workspaces::list),
         "workspace_get" => get(workspaces::show),
         "workspace_put" => put(workspaces::put),
@@ -100,6 +107,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "job_cancel" => post(jobs::cancel),
         "job_canceled" => get(jobs::canceled),
         "job_why" => get(jobs::why),
+        "job_graph" => get(jobs::graph),
         "job_metrics" => get(metrics::list),
         "job_metrics_stream" => get(metrics::stream),
         "job_samples" => get(jobs::samples),
@@ -346,7 +354,14 @@ fn allow(
     if access == Access::Open {
         return if app.limits.take(&peer, app.now()) { Ok(None) } else { Err(stranger(too_often())) };
     }
-    let caller = app.tokens.caller(header, app.store.keyring(), app.now()).map_err(|problem| {
+    let (keyring, now) = (app.store.keyring(), app.now());
+    let believed = match header {
+        None if sessions::has_cookie(request.headers(), keyring) => {
+            app.sessions.caller(&app.tokens, keyring, (request.method(), request.headers()), now)
+        }
+        header => app.tokens.caller(header, keyring, now),
+    };
+    let caller = believed.map_err(|problem| {
         let calm = app.limits.take(&peer, app.now());
         stranger(if calm { problem } else { too_often() })
     })?;
@@ -466,6 +481,14 @@ mod tests {
     fn only_what_is_asked_before_one_has_a_token_is_open() {
         let open: Vec<&str> = routes::all().filter(|r| r.access == Access::Open).map(|r| r.id).collect();
         let before = ["cloud_metadata", "discovery", "openid", "openid_v2", "token", "machine_token"];
-        assert_eq!(open, [["health", "health_alias", "ready", "openapi"].as_slice(), &before].concat());
+        assert_eq!(
+            open,
+            [
+                ["health", "health_alias", "ready", "openapi"].as_slice(),
+                &before,
+                &["home", "studio", "studio_page", "studio_file", "session_enter"]
+            ]
+            .concat()
+        );
     }
 }

@@ -20,9 +20,11 @@ mod mlflow;
 #[path = "../../../../tests/postgres.rs"]
 #[expect(dead_code, reason = "other suites use what this one does not")]
 mod postgres;
+mod pipelines;
 mod reach;
 mod registries;
 mod schedules;
+mod studio;
 mod tls;
 mod workspaces;
 

@@ -4,7 +4,7 @@ use super::{parse_name, resolve, stream, view};
 use crate::{
     args::{ValidateArgs, job::Create},
     assemble,
-    commands::{Context, Session},
+    commands::{Context, Session, studio},
     failure::{Doing, Done, Failure},
     outside,
     post::Post,
@@ -41,9 +41,6 @@ pub(super) async fn create(context: &Context, args: &Create) -> Done<ExitCode> {
     if let Described::Command(job) = &described {
         resolve::check_files(job, &base)?;
     }
-    if args.web {
-        context.output.note("notice: there is no web page to open yet; `peregrine job stream` shows the log");
-    }
     let post = Post::open(context, args.dry_run).await?;
     let submitted = submit(&post, described, &base, &name, given.is_some()).await;
     let submitted = submitted.doing(|| format!("cannot submit job `{name}`"))?;
@@ -53,7 +50,11 @@ pub(super) async fn create(context: &Context, args: &Create) -> Done<ExitCode> {
     if let Some(path) = &args.save_as {
         save(path, &view::show(&submitted))?;
     }
-    if let (true, Some(session)) = (args.stream, post.into_session()) {
+    let session = post.into_session();
+    if let (true, Some(session)) = (args.web, &session) {
+        studio::show(session, name.as_str()).await?;
+    }
+    if let (true, Some(session)) = (args.stream, session) {
         context.output.note(&format!("submitted job `{name}`"));
         return stream::follow(session, &name).await;
     }
@@ -157,9 +158,9 @@ mod tests {
     fn a_valid_job_that_cannot_run_is_refused_before_anything_is_sent() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pipeline.yml");
-        fs::write(&file, "type: pipeline\njobs: {a: {command: x, environment: 'azureml:e:1'}}\n").unwrap();
+        fs::write(&file, "type: spark\nentry: {file: x.py}\ncode: .\n").unwrap();
         let shown = read(&file, &[], false).unwrap_err().to_string();
-        assert!(shown.contains("`type: pipeline` jobs cannot run yet; command jobs can"), "{shown}");
+        assert!(shown.contains("`type: spark` jobs cannot run yet"), "{shown}");
         fs::write(&file, "type: pipeline\njobs: {a: {comand: x}}\n").unwrap();
         let shown = read(&file, &[], false).unwrap_err().to_string();
         assert!(shown.contains("did you mean `command`?") && !shown.contains("cannot run yet"), "{shown}");

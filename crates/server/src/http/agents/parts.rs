@@ -190,7 +190,7 @@ pub(crate) fn gang_of(tx: &mut Tx<'_>, job: &Job, attempt: &AttemptId) -> Result
     if let Some(gang) = tx.gang(attempt)? {
         return Ok(gang);
     }
-    Ok(Gang::of(tx.plan(job.seq)?.unwrap_or_default().nodes()))
+    Ok(Gang::of(tx.plan(job.seq)?.unwrap_or_default().parts()))
 }
 
 /// Writes parts and job; when no part can have processes any more, the attempt is over. How the job ended, if it did.
