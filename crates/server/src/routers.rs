@@ -72,7 +72,13 @@ impl fmt::Debug for Routers {
 
 impl Routers {
     pub fn new(store: Store, clock: fn() -> Timestamp) -> Routers {
-        Routers(Arc::new(Inner { counters: OnceLock::new(), store, clock, reading: tokio::sync::Mutex::default(), state: Mutex::default() }))
+        Routers(Arc::new(Inner {
+            counters: OnceLock::new(),
+            store,
+            clock,
+            reading: tokio::sync::Mutex::default(),
+            state: Mutex::default(),
+        }))
     }
 
     /// Shows the counters of the router in this process from now on.
