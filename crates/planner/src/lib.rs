@@ -7,5 +7,6 @@ pub mod pipeline;
 mod place;
 pub mod rollout;
 pub mod scale;
+pub mod sweep;
 
 pub use place::{Decision, Handed, Node, Waiting, World, place, turn};

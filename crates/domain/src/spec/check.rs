@@ -23,6 +23,7 @@ mod tree;
 pub use assets::{data, environment, model};
 pub use job::command_job;
 pub(crate) use names::is_placeholder;
+pub(crate) use sweep::senseless_sweep;
 pub use targets::{compute, datastore, workspace};
 
 use super::{

@@ -29,6 +29,7 @@ pub use reference::reference;
 pub use schema::json_schema;
 use suggest::folded;
 pub use suggest::nearest;
+pub(crate) use sweep::EXPRESSIONS;
 
 /// The nouns that have a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
