@@ -2,7 +2,6 @@
 //!
 //! Nothing is written into the source tree. Packages and finished builds lie in the cache of the user, under a digest of
 //! what they were made from, so that another target folder or another clone builds nothing anew.
-#![expect(clippy::print_stdout, reason = "that is how a build script speaks to cargo")]
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -142,7 +141,8 @@ fn rows(folder: &Path) -> String {
     let plain = files.iter().filter(|(name, _)| !name.ends_with(".br"));
     let row = |(name, _): &(String, Vec<u8>)| {
         let twin = format!("{name}.br");
-        let brotli = if files.iter().any(|(name, _)| *name == twin) { format!("Some({})", bytes(&twin)) } else { "None".into() };
+        let brotli =
+            if files.iter().any(|(name, _)| *name == twin) { format!("Some({})", bytes(&twin)) } else { "None".into() };
         format!("File {{ path: {name:?}, plain: {}, brotli: {brotli} }},\n", bytes(name))
     };
     plain.map(row).collect()

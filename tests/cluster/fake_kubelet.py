@@ -1,12 +1,13 @@
 """Nodes without machines: registers them, keeps their leases, and plays the lives of the pods bound to them.
 
-A pod's annotations say how it lives; without any it runs until it is deleted:
+A pod's annotations, or labels, say how it lives; without any it runs until it is deleted:
   fake.peregrine.test/seconds    how long its containers run
   fake.peregrine.test/exit-code  how they end (0 unless said)
   fake.peregrine.test/reason     `OOMKilled`, `Evicted`, or a reason for which they never start: `ErrImagePull`, ...
 A node's annotation `fake.peregrine.test/silent` stops its heartbeats, as if its machine were gone.
 
-With `--autoscale MAX` it is also a cluster autoscaler: unschedulable pods bring nodes, idle nodes go.
+With `--autoscale MAX` it is also a cluster autoscaler: unschedulable pods that ask for nodes labelled
+`peregrine.test/node=scaled` bring them, from none on, and idle ones go.
 """
 
 import argparse
@@ -121,7 +122,7 @@ class Kubelet:
 
     def beat(self):
         """One round of heartbeats, spread over its time so that a thousand nodes are no burst."""
-        status, listed = self.api.call("GET", f"/api/v1/nodes?labelSelector={LABEL}=fake")
+        status, listed = self.api.call("GET", f"/api/v1/nodes?labelSelector={LABEL}+in+(fake,scaled)")
         if status != 200:
             raise RuntimeError(f"cannot list nodes: {status} {listed}")
         seen = {node["metadata"]["name"]: node for node in listed["items"]}
@@ -149,7 +150,7 @@ class Kubelet:
         return {n for n, born in self.nodes.items() if n not in seen and time.time() - born < 10}
 
     def register(self, name):
-        labels = {LABEL: "fake", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+        labels = {LABEL: name.split("-")[0], "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
         taints = [TAINT] if self.args.taint else []
         node = {"metadata": {"name": name, "labels": labels}, "spec": {"taints": taints}, "status": self.node_status()}
         self.nodes.setdefault(name, time.time())
@@ -306,7 +307,7 @@ class Kubelet:
         )
         small = all(need <= quantity(self.shape.get(r, "0")) for r, need in requests(pod).items())
         free = not pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]
-        return unschedulable and free and small and tolerates and chosen.items() <= {LABEL: "fake"}.items()
+        return unschedulable and free and small and tolerates and chosen == {LABEL: "scaled"}
 
 
 def forever(act):
@@ -328,7 +329,8 @@ def at(pod):
 
 
 def says(pod, key):
-    return pod["metadata"].get("annotations", {}).get(SAYS + key)
+    meta = pod["metadata"]
+    return (meta.get("labels", {}) | meta.get("annotations", {})).get(SAYS + key)
 
 
 def stamp(micros=False):

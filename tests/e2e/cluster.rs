@@ -85,6 +85,13 @@ impl Cluster {
         self.until(&format!("{path} of {object} to be `{value}`"), || self.field(object, path) == value);
     }
 
+    /// Kills a part of the cluster (`apiserver`, `kubelet`, ...), or starts it again.
+    pub(crate) fn part(&self, verb: &str, part: &str) {
+        let mut xtask = Command::new(self.fact("XTASK"));
+        let done = xtask.args(["cluster", verb, part, "--name", self.fact("CLUSTER_NAME")]).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+
     pub(crate) fn until(&self, what: &str, mut so: impl FnMut() -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !so() {

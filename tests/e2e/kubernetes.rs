@@ -3,6 +3,9 @@
 
 #![expect(clippy::print_stdout, reason = "how long each step took is worth reading")]
 
+mod away;
+mod client;
+
 use crate::{
     cluster::Cluster,
     extension::{alone, serve},
@@ -20,6 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(180);
 struct Lab<'a> {
     home: &'a Home,
     cluster: &'a Cluster,
+    /// Where the server is.
+    url: &'a str,
+    /// The namespace of jobs.
+    namespace: &'a str,
 }
 
 impl Lab<'_> {
@@ -71,14 +78,19 @@ fn jobs_live_on_a_real_node_from_install_to_uninstall() {
         installed.as_secs_f64(),
         (began.elapsed() - installed).as_secs_f64()
     );
-    let lab = Lab { home: &home, cluster: &cluster };
-    let steps: [Step; 6] = [
+    let lab = Lab { home: &home, cluster: &cluster, url: &url, namespace: &namespace };
+    let steps: &[Step] = &[
         ("hello", hello),
         ("training", trains_with_inputs_and_outputs),
         ("two pods", two_pods_know_each_other),
         ("out of memory", over_its_memory),
         ("cancel", canceled_within_seconds),
         ("another attempt", tried_again_after_its_pod_is_killed),
+        ("no image", an_image_that_is_nowhere_is_said),
+        ("kubelet stopped", away::a_job_ends_although_its_kubelet_has_stopped),
+        ("cut off", away::a_job_that_was_cut_off_runs_once_and_loses_nothing),
+        ("the SDK", client::the_sdk_attaches_and_runs),
+        ("behind a proxy", away::behind_a_proxy_everything_goes_through_it),
     ];
     for (name, step) in steps {
         let began = Instant::now();
@@ -166,4 +178,15 @@ fn tried_again_after_its_pod_is_killed(lab: &Lab) {
     lab.until("a second attempt", || second() == "attempt\n");
     lab.home.ok(&["job", "cancel", "-n", "moved"]);
     assert_eq!(lab.ended("moved")["status"], "Canceled");
+}
+
+fn an_image_that_is_nowhere_is_said(lab: &Lab) {
+    lab.home.file(
+        "nowhere.yml",
+        "command: 'true'\nenvironment: {image: 'peregrine.test/nowhere:1'}\ncompute: azureml:lab\n",
+    );
+    lab.home.ok(&["job", "create", "-f", "nowhere.yml", "-n", "nowhere", "-o", "none"]);
+    lab.until("the reason", || lab.why("nowhere").contains("the image cannot be pulled"));
+    lab.home.ok(&["job", "cancel", "-n", "nowhere"]);
+    assert_eq!(lab.ended("nowhere")["status"], "Canceled");
 }

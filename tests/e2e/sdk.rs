@@ -7,23 +7,26 @@
 mod bodies;
 pub(crate) mod venv;
 
-use crate::harness::{Home, binary, said};
+use crate::{
+    environments::shared_builds,
+    harness::{Home, binary, said},
+};
 use serde_json::Value;
 use std::{path::Path, process::Command, time::Instant};
 
-/// The newest release and one about a year older.
-const VERSIONS: [&str; 2] = ["1.35.2", "1.27.1"];
+pub(crate) const NEWEST: &str = "1.35.2";
+const A_YEAR_OLD: &str = "1.27.1";
 /// Fewer operations than this would be another test.
 const OPERATIONS: usize = 80;
 
 #[test]
 fn the_newest_sdk_drives_a_real_server() {
-    drive(VERSIONS[0]);
+    drive(NEWEST);
 }
 
 #[test]
 fn an_sdk_of_a_year_ago_drives_a_real_server() {
-    drive(VERSIONS[1]);
+    drive(A_YEAR_OLD);
 }
 
 fn drive(version: &str) {
@@ -31,12 +34,12 @@ fn drive(version: &str) {
         crate::skip::skip(&format!("azure-ai-ml {version} is not kept here and the package index cannot be reached"));
         return;
     };
-    let home = Home::new();
+    let home = shared_builds();
     home.ok(&["sdk", "login", "--role", "owner", "--everywhere"]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/sdk/drive.py");
     let begin = Instant::now();
     let mut driver = Command::new("timeout");
-    driver.arg("400").arg(python).arg(script).current_dir(home.path()).env_remove("PYTHONPATH");
+    driver.arg("700").arg(python).arg(script).current_dir(home.path()).env_remove("PYTHONPATH");
     driver.envs(variables(&home)).env("PEREGRINE_BIN", binary()).env("PEREGRINE_HOME", home.home());
     let driven = said(driver.env("SDK_WORK", home.path().join("work")).output().unwrap());
     eprintln!("azure-ai-ml {version}, {:.0} s\n{}", begin.elapsed().as_secs_f64(), driven.out);
@@ -51,7 +54,7 @@ fn drive(version: &str) {
 
 #[test]
 fn the_example_of_a_notebook_runs_as_it_stands() {
-    let Some(python) = venv::with_sdk(VERSIONS[0]) else { return };
+    let Some(python) = venv::with_sdk(NEWEST) else { return };
     let home = Home::new();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/from-azure-ml/submit.py");
     let mut notebook = Command::new("timeout");

@@ -55,7 +55,7 @@ pub(crate) fn begin_ci(sh: &Shell) -> Result<(), Failed> {
     }
     down(sh, &Place::named(CI))?;
     let binary = Some(image::portable(sh, false)?);
-    up(sh, &Options { name: CI.to_owned(), fake_nodes: 20, autoscale: 0, volcano: true, node: true, binary })
+    up(sh, &Options { name: CI.to_owned(), fake_nodes: 20, autoscale: 10, volcano: true, node: true, binary })
 }
 
 /// Where tests find the cluster of `ci`, if it is up.
@@ -68,6 +68,19 @@ pub(crate) fn end_ci(sh: &Shell) {
     if let Err(failed) = down(sh, &Place::named(CI)) {
         say(&format!("cluster: {failed}"));
     }
+}
+
+/// A cluster for as long as some work takes, which finds it in `PEREGRINE_TEST_CLUSTER`; gone whatever came of it.
+pub(crate) fn during(
+    sh: &Shell,
+    name: &str,
+    words: &[&str],
+    work: impl FnOnce(&Shell) -> Result<(), Failed>,
+) -> Result<(), Failed> {
+    let place = Place::named(name);
+    let done = up(sh, &Options { name: name.to_owned(), ..options(words)? })
+        .and_then(|()| work(&sh.with("PEREGRINE_TEST_CLUSTER", place.file("env"))));
+    done.and(down(sh, &place))
 }
 
 fn options(words: &[&str]) -> Result<Options, Failed> {
@@ -206,6 +219,7 @@ fn facts(place: &Place) -> Vec<(&'static str, String)> {
     vec![
         ("kubeconfig", place.kubeconfig("admin").display().to_string()),
         ("kubectl", place.file("bin/kubectl").display().to_string()),
+        ("xtask", std::env::current_exe().unwrap_or_default().display().to_string()),
         ("cluster_name", place.name.clone()),
         ("cluster_server", format!("https://{}:6443", place.inside())),
         ("cluster_address", place.inside()),

@@ -1,8 +1,9 @@
 //! Runs every file under `examples/` with the release binary, as a reader of the examples would.
 //!
 //! A file says what it is by its `$schema` line. Assets are created before jobs, so that jobs may name them. Files
-//! without that line (conda files, parameters) belong to the others and are left alone. All run against a server of
-//! their own, in a fresh state folder, which is stopped at the end whatever happened.
+//! without that line (conda files, parameters) belong to the others and are left alone, and so do files beside a `run.sh`,
+//! which uses them itself. All run against a server of their own, in a fresh state folder, which is stopped at the end
+//! whatever happened.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,10 @@ const NOUNS: &[(&str, &str)] = &[
     ("environment", "environment"),
     ("data", "data"),
     ("model", "model"),
+    ("commandComponent", "component"),
+    ("pipelineComponent", "component"),
     ("commandJob", "job"),
+    ("pipelineJob", "job"),
 ];
 
 /// Runs them all, files first, then each folder's `run.sh`; the first failure ends it.
@@ -87,6 +91,9 @@ fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>, Failed> {
     let mut found = Vec::new();
     let mut folders = if folder.exists() { vec![folder.to_owned()] } else { Vec::new() };
     while let Some(next) = folders.pop() {
+        if next.join("run.sh").is_file() {
+            continue;
+        }
         for entry in fs::read_dir(&next).map_err(Failed::at(&next))? {
             let path = entry.map_err(Failed::at(&next))?.path();
             if path.is_dir() {

@@ -42,7 +42,7 @@ usage: cargo xtask <command>
                   [--binary FILE]; also `down`, `status [--json]`, `stop PART`, `start PART`, each with [--name X]
   image FILE      our container image as an archive, with a binary that runs on glibc 2.28 and later; `image --release FILE` to give away
   bench [name]    run bench/run.py against the release binary
-  soak            the long runs: thousands of kills, long benches
+  soak [part]     the long runs: thousands of kills, storms on 1,000 fake nodes (`soak kubernetes` alone), long benches
   setup           install what the tests need
   ci              all of it in order, as .ci/run does; stops at the first failure
 
@@ -90,6 +90,7 @@ fn dispatch(words: &[&str]) -> Result<(), Failed> {
         ["cluster", rest @ ..] => cluster::run(&sh, rest),
         ["bench", names @ ..] => steps::bench(&sh, names),
         ["soak"] => steps::soak(&sh),
+        ["soak", "kubernetes"] => steps::soak_kubernetes(&sh),
         ["setup"] => setup::run(&sh),
         ["ci"] => ci::run(&sh.or_target(shell::cache_dir().join("target"))),
         other => Err(Failed::Usage(format!("`{}` is not a command", other.join(" ")))),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::shell::{Failed, Shell, say};
-use crate::{postgres, tidy};
+use crate::{cluster, image, postgres, tidy};
 
 const CLI: &str = "peregrine-cli";
 
@@ -107,11 +107,31 @@ pub(crate) fn bench(sh: &Shell, names: &[&str]) -> Result<(), Failed> {
     sh.with("PEREGRINE_BIN", sh.binary()).run("python3", &args)
 }
 
-/// The long runs: the kill test with ten times its kills, then the benches with their long settings.
+/// The long runs: the kill test with ten times its kills, the cluster's storms, then the benches with their long settings.
 pub(crate) fn soak(sh: &Shell) -> Result<(), Failed> {
     let long = sh.with("PEREGRINE_KILLS", "2000").with("PEREGRINE_BENCH_LONG", "1");
     e2e(&long, Some("kill"))?;
+    let seeds = sh.with("SIM_SEEDS", "5000");
+    seeds.cargo(&["test", "--package", "peregrine-controller", "--test", "it", "keep", "--", "--show-output"])?;
+    soak_kubernetes(&long)?;
     bench(&long, &[])
+}
+
+/// A thousand fake nodes: storms of two minutes, 5,000 jobs at once, the benches; then ten minutes cut off on a real node.
+pub(crate) fn soak_kubernetes(sh: &Shell) -> Result<(), Failed> {
+    build_release(sh)?;
+    let sh = &sh.with("PEREGRINE_BIN", sh.binary());
+    cluster::during(sh, "soak", &["--fake-nodes", "1000", "--autoscale", "100", "--no-node"], |sh| {
+        let sh = &sh.with("PEREGRINE_STORM_SECONDS", "120").with("PEREGRINE_BURST", "5000");
+        sh.cargo(&["test", "--package", "peregrine-kubernetes", "--test", "it", "storm", "--", "--show-output"])?;
+        sh.run("python3", &["bench/kubernetes.py", "launch", "ends", "gang", "idle"])
+    })?;
+    let binary = image::portable(sh, false)?.display().to_string();
+    cluster::during(sh, "soak", &["--fake-nodes", "20", "--binary", &binary], |sh| {
+        let sh = &sh.with("PEREGRINE_CUT_SECONDS", "600");
+        sh.cargo(&["test", "--package", CLI, "--test", "e2e", "from_install_to_uninstall", "--", "--show-output"])?;
+        sh.run("python3", &["bench/kubernetes.py", "install"])
+    })
 }
 
 /// Builds `peregrine` as people build it.

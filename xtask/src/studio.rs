@@ -23,12 +23,16 @@ pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
     let Some(sh) = browsing(sh)? else {
         return ci::skip("the studio in a browser (no Chromium)");
     };
-    sh.run("node", &["--test", "--test-concurrency=1", "tests/studio/stories.test.mjs", "tests/studio/security.test.mjs"])
+    sh.run(
+        "node",
+        &["--test", "--test-concurrency=1", "tests/studio/stories.test.mjs", "tests/studio/security.test.mjs"],
+    )
 }
 
 /// Draws the picture of the README anew.
 pub(crate) fn shot(sh: &Shell) -> Result<(), Failed> {
-    let sh = browsing(sh)?.ok_or_else(|| Failed::Check("there is no Chromium; `cargo xtask setup` installs one".into()))?;
+    let sh =
+        browsing(sh)?.ok_or_else(|| Failed::Check("there is no Chromium; `cargo xtask setup` installs one".into()))?;
     sh.run("node", &["tests/studio/shot.mjs", "docs/studio.png"])
 }
 
@@ -49,7 +53,13 @@ fn types(sh: &Shell) -> Result<(), Failed> {
     let packages = install(sh, &studio, "studio-types")?;
     let place = packages.to_string_lossy();
     // Types are looked for beside the sources, so the sources go to the packages.
-    sh.quiet("sh", &["-c", &format!("rm -rf '{place}/src' && cp -r studio/src studio/tsconfig.json studio/vite.config.ts '{place}'")])?;
+    sh.quiet(
+        "sh",
+        &[
+            "-c",
+            &format!("rm -rf '{place}/src' && cp -r studio/src studio/tsconfig.json studio/vite.config.ts '{place}'"),
+        ],
+    )?;
     sh.run("node", &[&format!("{place}/node_modules/typescript/bin/tsc"), "--noEmit", "--project", &place])
 }
 
@@ -67,7 +77,8 @@ fn install(sh: &Shell, from: &Path, name: &str) -> Result<PathBuf, Failed> {
         fs::copy(from.join(file), place.join(file)).map_err(Failed::at(&place))?;
     }
     let flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--prefix"];
-    let args = [&["ci"], flags.as_slice(), &[&*place.to_string_lossy()]].concat();
+    let folder = place.to_string_lossy();
+    let args = [&["ci"], flags.as_slice(), &[&*folder]].concat();
     sh.run("npm", &args).inspect_err(|_| drop(fs::remove_dir_all(&place)))?;
     Ok(place)
 }

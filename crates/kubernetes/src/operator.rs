@@ -42,7 +42,7 @@ use kube::{
 use lead::Seat;
 use link::{Link, Outbox};
 use metrics::Metrics;
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, watch as channel},
     time::sleep,
@@ -69,6 +69,8 @@ pub struct Operator {
     pub listen: SocketAddr,
     /// Where the cluster is; absent: this process runs in it.
     pub kubeconfig: Option<PathBuf>,
+    /// `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, as far as they are set: what leads us out leads pods out too.
+    pub proxy: BTreeMap<String, String>,
     pub clock: fn() -> Timestamp,
 }
 
@@ -142,6 +144,7 @@ async fn work(operator: &Operator, client: &Client, seat: &Seat, metrics: &Arc<M
             node_selector: operator.settings.node_selector.clone(),
             restricted: operator.settings.jobs_restricted,
             ip_interface: operator.settings.ip_interface.clone(),
+            proxy: operator.proxy.clone(),
         }),
         about: About { gangs: if volcano { "volcano" } else { "gates" }.to_owned(), ..about },
         namespace: operator.namespace.clone(),

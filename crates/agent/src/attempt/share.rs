@@ -1,7 +1,7 @@
 //! Which ranks of an attempt run here, and where the others are.
 //!
-//! Without parts all ranks run on this machine. With them, each part runs the ranks of its node, and parameter servers, which
-//! have no node of their own, are dealt out one after the other. Invariant: every rank runs in exactly one part.
+//! Without parts all ranks run on this machine. With them, each part runs the ranks of its node, and each parameter server has
+//! the part after those; where there are fewer parts they are dealt out again. Invariant: every rank runs in exactly one part.
 
 use domain::Assignment;
 
@@ -58,8 +58,9 @@ fn part_of(assignment: &Assignment, rank: u32) -> u32 {
     let Some(part) = &assignment.part else { return 0 };
     let parts = u32::try_from(part.addresses.len()).unwrap_or(1).max(1);
     let per_node = assignment.plan.distribution.as_ref().map_or(1, |spread| spread.processes_per_node.max(1));
+    let nodes = workers(assignment) / per_node;
     match rank.checked_sub(workers(assignment)) {
-        Some(parameter_server) => parameter_server % parts,
+        Some(parameter_server) => (nodes + parameter_server) % parts,
         None => (rank / per_node) % parts,
     }
 }
@@ -95,7 +96,9 @@ mod tests {
 
     #[test]
     fn every_rank_runs_in_exactly_one_part_and_its_host_is_that_part() {
-        for (parts, shape) in [(1, (1, 4, 0)), (2, (2, 3, 0)), (3, (3, 1, 2)), (2, (2, 1, 5)), (2, (4, 1, 1))] {
+        for (parts, shape) in
+            [(1, (1, 4, 0)), (2, (2, 3, 0)), (5, (3, 1, 2)), (3, (3, 1, 2)), (2, (2, 1, 5)), (2, (4, 1, 1))]
+        {
             let mut seen = Vec::new();
             for index in 0..parts {
                 let assignment = part(index, parts, shape);
@@ -107,6 +110,12 @@ mod tests {
             seen.sort_unstable();
             assert_eq!(seen, (0..ranks(&part(0, parts, shape))).collect::<Vec<_>>(), "{parts} {shape:?}");
         }
+    }
+
+    #[test]
+    fn a_parameter_server_has_a_part_to_itself_where_there_are_enough() {
+        let own: Vec<_> = (0..5).map(|index| own(&part(index, 5, (3, 1, 2)))).collect();
+        assert_eq!(own, [[0], [1], [2], [3], [4]]);
     }
 
     #[test]

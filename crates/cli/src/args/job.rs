@@ -12,8 +12,9 @@ pub(crate) enum Verb {
                             peregrine job create -f job.yml --dry-run")]
     Create(Create),
     /// Show a job
-    #[command(after_help = "Examples:\n  peregrine job show -n JOB\n  peregrine job show -n JOB --query status -o tsv")]
-    Show(Name),
+    #[command(after_help = "Examples:\n  peregrine job show -n JOB\n  peregrine job show -n JOB --query status -o tsv\n  \
+                            peregrine job show -n JOB --graph=mermaid")]
+    Show(Show),
     /// List jobs, newest first
     #[command(
         after_help = "Examples:\n  peregrine job list -r 10\n  peregrine job list --query \"[?status=='Failed'].name\" -o tsv"
@@ -96,6 +97,23 @@ pub(crate) struct Name {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Name of the job
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Show the steps of a pipeline and what each waits for
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    pub(crate) graph: Option<GraphForm>,
+}
+
+/// How a graph is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum GraphForm {
+    Text,
+    Mermaid,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct List {
     /// Most jobs to list
     #[arg(short = 'r', long, default_value_t = 50, value_name = "COUNT")]
@@ -109,6 +127,9 @@ pub(crate) struct List {
     /// List archived jobs too
     #[arg(long)]
     pub(crate) include_archived: bool,
+    /// Only the steps or trials of this job, which lists leave out otherwise
+    #[arg(short = 'p', long, value_name = "JOB")]
+    pub(crate) parent: Option<String>,
     /// Only jobs with this tag, as `name` or `name=value`
     #[arg(long)]
     pub(crate) tag: Option<String>,

@@ -37,7 +37,8 @@ async fn link(session: &Session<'_>, job: Option<&str>) -> Done<String> {
 
 /// Whether this machine has a browser and a screen to show it on.
 fn opens(link: &str) -> bool {
-    let screen = cfg!(target_os = "macos") || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    let screen =
+        cfg!(target_os = "macos") || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut open = Command::new(program);
     open.arg(link).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -41,6 +41,8 @@ pub(crate) struct Options {
     /// Pods are confined as `restricted` says, unless the target says otherwise.
     pub(crate) restricted: bool,
     pub(crate) ip_interface: Option<String>,
+    /// Variables that lead out of the cluster; they may hold a password.
+    pub(crate) proxy: BTreeMap<String, String>,
 }
 
 /// A volume claim that every job of its namespace gets.
@@ -109,7 +111,8 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn secret(&self) -> Secret {
-        let mut data = BTreeMap::from([("token".to_owned(), self.launch.token.clone())]);
+        let mut data = self.options.proxy.clone();
+        data.insert("token".to_owned(), self.launch.token.clone());
         if !self.launch.authority.is_empty() {
             data.insert("authority.pem".to_owned(), self.launch.authority.clone());
         }
@@ -277,6 +280,9 @@ impl Maker<'_> {
         if !self.launch.authority.is_empty() {
             env.push(plain("PEREGRINE_CA_FILE", &format!("{KEYS}/authority.pem")));
         }
+        env.extend(self.options.proxy.keys().map(
+            |name| json!({"name": name, "valueFrom": {"secretKeyRef": {"name": self.secret_name(), "key": name}}}),
+        ));
         if let Some(interface) = &self.options.ip_interface {
             env.push(plain("PEREGRINE_INTERFACE", interface));
         }

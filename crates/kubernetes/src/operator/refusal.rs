@@ -25,6 +25,9 @@ impl Refusal {
             403 if is("is being terminated") => {
                 Refusal::Later(format!("the namespace is being deleted; make it anew or detach the target: {said}"))
             }
+            403 if is("error looking up service account") => {
+                Refusal::Later(format!("the namespace has no such service account yet: {said}"))
+            }
             403 if is("cannot create resource") || is("cannot get resource") => Refusal::Later(format!(
                 "the extension lacks a permission; `peregrine extension upgrade` restores it: {said}"
             )),
@@ -94,6 +97,11 @@ mod tests {
                 403,
                 "unable to create new content in namespace ml because it is being terminated",
                 "later: the namespace is being deleted",
+            ),
+            (
+                403,
+                "pods \"x\" is forbidden: error looking up service account ml/default: serviceaccount \"default\" not found",
+                "later: the namespace has no such service account yet",
             ),
             (
                 403,

@@ -15,6 +15,7 @@ use crate::{
 use futures_util::{StreamExt, future::BoxFuture, future::join_all};
 use kube::{
     Api, Client, Resource,
+    core::DeserializeGuard,
     runtime::{WatchStreamExt, watcher, watcher::Event},
 };
 use serde::de::DeserializeOwned;
@@ -43,7 +44,8 @@ pub(crate) enum Seen {
     Node(Change<Box<NodeSeen>>),
     Job(Change<Box<JobSeen>>),
     Group(Change<Box<GroupSeen>>),
-    Type(Change<Box<InstanceType>>),
+    /// Where the definition is another's, one that makes no sense must not hide the others.
+    Type(Change<Box<DeserializeGuard<InstanceType>>>),
     Claim(Change<Box<ClaimSeen>>),
 }
 

@@ -10,6 +10,8 @@
 mod cluster;
 mod faults;
 mod gangs;
+mod outages;
+mod refusals;
 mod server;
 #[path = "../../../../tests/e2e/skip.rs"]
 mod skip;

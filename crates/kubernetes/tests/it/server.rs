@@ -1,6 +1,11 @@
 //! A server that wants certain attempts on the cluster and writes down what it is told.
 
-use axum::{Json, Router, extract::State, routing};
+use axum::{
+    Json, Router,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    routing,
+};
 use domain::{
     AttemptId,
     cluster::{Check, CheckResult, ClusterAnswer, ClusterFacts, ClusterPoll, ClusterReport, ClusterWhat, Launch},
@@ -28,6 +33,9 @@ pub(crate) struct Told {
     pub(crate) repeat: bool,
     /// Nobody answers.
     pub(crate) away: bool,
+    /// The only token that is good, and how many others were turned away.
+    pub(crate) token: Option<String>,
+    pub(crate) turned_away: u64,
     pub(crate) polls: u64,
     pub(crate) holds: Vec<AttemptId>,
     pub(crate) facts: Option<ClusterFacts>,
@@ -52,6 +60,7 @@ impl Wire {
         })
     }
 
+    /// Why it waits, by the last that was told.
     pub(crate) fn waiting(&self, attempt: &AttemptId) -> String {
         let told = self.with();
         let mut texts = told.news.iter().rev().filter_map(|(about, what)| match what {
@@ -59,6 +68,16 @@ impl Wire {
             _ => None,
         });
         texts.next().unwrap_or_default()
+    }
+
+    /// Everything that was noticed about it.
+    pub(crate) fn notices(&self, attempt: &AttemptId) -> String {
+        let told = self.with();
+        let texts = told.news.iter().filter_map(|(about, what)| match what {
+            ClusterWhat::Notice { text } if about == attempt => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
     }
 
     pub(crate) fn bound(&self, attempt: &AttemptId) -> usize {
@@ -87,16 +106,31 @@ pub(crate) async fn serve(wire: Arc<Wire>) -> String {
     url
 }
 
-type Refused = (axum::http::StatusCode, &'static str);
-const AWAY: Refused = (axum::http::StatusCode::SERVICE_UNAVAILABLE, "away");
+type Refused = (StatusCode, &'static str);
 
-async fn poll(State(wire): State<Arc<Wire>>, Json(poll): Json<ClusterPoll>) -> Result<Json<ClusterAnswer>, Refused> {
+impl Told {
+    fn admits(&mut self, headers: &HeaderMap) -> Result<(), Refused> {
+        if self.away {
+            return Err((StatusCode::SERVICE_UNAVAILABLE, "away"));
+        }
+        let given = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if self.token.as_ref().is_some_and(|good| given != format!("Bearer {good}")) {
+            self.turned_away += 1;
+            return Err((StatusCode::UNAUTHORIZED, "the token has expired"));
+        }
+        Ok(())
+    }
+}
+
+async fn poll(
+    State(wire): State<Arc<Wire>>,
+    headers: HeaderMap,
+    Json(poll): Json<ClusterPoll>,
+) -> Result<Json<ClusterAnswer>, Refused> {
     for _ in 0..100 {
         let answer = {
             let mut told = wire.state.lock().unwrap();
-            if told.away {
-                return Err(AWAY);
-            }
+            told.admits(&headers)?;
             told.polls += 1;
             told.holds.clone_from(&poll.holds);
             let held: BTreeSet<_> = poll.holds.iter().collect();
@@ -124,11 +158,13 @@ async fn poll(State(wire): State<Arc<Wire>>, Json(poll): Json<ClusterPoll>) -> R
     Ok(Json(ClusterAnswer::default()))
 }
 
-async fn report(State(wire): State<Arc<Wire>>, Json(report): Json<ClusterReport>) -> Result<Json<Value>, Refused> {
+async fn report(
+    State(wire): State<Arc<Wire>>,
+    headers: HeaderMap,
+    Json(report): Json<ClusterReport>,
+) -> Result<Json<Value>, Refused> {
     let mut told = wire.state.lock().unwrap();
-    if told.away {
-        return Err(AWAY);
-    }
+    told.admits(&headers)?;
     told.facts = report.facts.or(told.facts.take());
     told.checked.extend(report.checks);
     let gone = report.news.iter().filter(|news| matches!(news.what, ClusterWhat::Gone { .. }));

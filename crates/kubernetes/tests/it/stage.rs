@@ -13,8 +13,9 @@ use kubernetes::{
     operator::{self, Operator, Server},
     settings::Settings,
 };
+use serde_json::json;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -35,57 +36,99 @@ pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
     pub(crate) wire: Arc<Wire>,
     pub(crate) settings: Settings,
+    /// What operators that are started from now on take for the time.
+    pub(crate) clock: fn() -> Timestamp,
+    namespace: String,
     url: String,
-    token: PathBuf,
-    operator: Option<Runtime>,
+    pub(crate) token: PathBuf,
+    operators: VecDeque<Runtime>,
     _server: Runtime,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// A type for fake nodes: with a GPU, so that few fit on one.
-const TYPE: &str = "fake-gpus";
+/// A type for fake nodes: with GPUs, so that one fits on one.
+pub(crate) const TYPE: &str = "fake-gpus";
+/// Many of these fit on one.
+pub(crate) const SMALL: &str = "fake-small";
+/// For nodes that come when they are asked for.
+pub(crate) const SCALED: &str = "fake-scaled";
 
 impl Stage {
     /// `None` where there is no cluster.
     pub(crate) fn set(settings: Settings) -> Option<Stage> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let cluster = Cluster::lease()?;
-        let crd = serde_json::to_string(&instance_type::definition()).unwrap();
-        cluster.apply(&crd);
-        cluster.ok(&["wait", "--for=condition=Established", "crd/instancetypes.amlarc.azureml.com", "--timeout=60s"]);
-        cluster.apply(&format!(
-            r#"{{"apiVersion": "amlarc.azureml.com/v1alpha1", "kind": "InstanceType", "metadata": {{"name": "{TYPE}"}}, "spec":
-            {{"nodeSelector": {{"peregrine.test/node": "fake"}}, "tolerations": [{{"key": "peregrine.test/fake", "operator": "Exists"}}],
-            "resources": {{"requests": {{"cpu": "1", "memory": "1Gi"}}, "limits": {{"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": 8}}}}}}}}"#
-        ));
         let wire = Arc::new(Wire::default());
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let url = runtime.block_on(server::serve(Arc::clone(&wire)));
         let token = std::env::temp_dir().join(format!("peregrine-operator-{}", std::process::id()));
         std::fs::write(&token, "secret").unwrap();
-        let mut stage = Stage { cluster, wire, settings, url, token, operator: None, _server: runtime, _turn: turn };
+        let namespace = cluster.field("serviceaccount/default", ".metadata.namespace");
+        let operators = VecDeque::new();
+        let mut stage = Stage {
+            cluster,
+            wire,
+            settings,
+            clock: now,
+            namespace,
+            url,
+            token,
+            operators,
+            _server: runtime,
+            _turn: turn,
+        };
+        stage.define();
         stage.start();
         Some(stage)
     }
 
     pub(crate) fn namespace(&self) -> String {
-        self.cluster.field("serviceaccount/default", ".metadata.namespace")
+        self.namespace.clone()
     }
 
-    /// Starts an operator. It has no name of its own, so that it need not wait for the lease of one that was killed.
+    /// Brings the definition of instance types, and those that tests use.
+    pub(crate) fn define(&self) {
+        self.cluster.apply(&serde_json::to_string(&instance_type::definition()).unwrap());
+        let there = ["wait", "--for=condition=Established", "crd/instancetypes.amlarc.azureml.com", "--timeout=60s"];
+        self.cluster.ok(&there);
+        let kinds =
+            [(TYPE, "fake", "1", "1Gi", 8), (SMALL, "fake", "100m", "64Mi", 0), (SCALED, "scaled", "1", "1Gi", 8)];
+        let kind = |(name, nodes, cpu, memory, gpus): (&str, &str, &str, &str, u32)| {
+            json!({
+                "apiVersion": "amlarc.azureml.com/v1alpha1", "kind": "InstanceType", "metadata": {"name": name},
+                "spec": {
+                    "nodeSelector": {"peregrine.test/node": nodes},
+                    "tolerations": [{"key": "peregrine.test/fake", "operator": "Exists"}],
+                    "resources": {
+                        "requests": {"cpu": cpu, "memory": memory},
+                        "limits": {"cpu": cpu, "memory": memory, "nvidia.com/gpu": gpus},
+                    },
+                },
+            })
+        };
+        let items: Vec<_> = kinds.into_iter().map(kind).collect();
+        self.cluster.apply(&json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string());
+    }
+
+    /// Starts an operator, which need not wait for the lease of one that was killed.
     pub(crate) fn start(&mut self) {
-        let namespace = self.namespace();
         let _ = self.cluster.kubectl(&["delete", "lease", "peregrine-operator", "--ignore-not-found"]);
+        self.join();
+    }
+
+    /// Starts one more operator, which waits until the lease is free.
+    pub(crate) fn join(&mut self) {
         let operator = Operator {
             server: Server { url: self.url.clone(), token_file: self.token.clone(), authority_file: None },
             settings: self.settings.clone(),
             image: self.cluster.fact("PEREGRINE_IMAGE").to_owned(),
-            namespace,
+            namespace: self.namespace(),
             identity: "test".to_owned(),
             version: "0".to_owned(),
             listen: "127.0.0.1:0".parse().unwrap(),
             kubeconfig: Some(self.cluster.fact("KUBECONFIG").into()),
-            clock: now,
+            proxy: BTreeMap::new(),
+            clock: self.clock,
         };
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (stop, told) = watch::channel(false);
@@ -93,14 +136,17 @@ impl Stage {
             let _keep = stop;
             operator::run(operator, told).await.unwrap();
         });
-        self.operator = Some(runtime);
+        self.operators.push_back(runtime);
     }
 
-    /// Ends the operator between any two of its lines.
+    /// Ends all operators between any two of their lines.
     pub(crate) fn kill(&mut self) {
-        if let Some(runtime) = self.operator.take() {
-            runtime.shutdown_background();
-        }
+        self.operators.drain(..).for_each(Runtime::shutdown_background);
+    }
+
+    /// Ends the one that was started first.
+    pub(crate) fn kill_first(&mut self) {
+        self.operators.pop_front().unwrap().shutdown_background();
     }
 
     pub(crate) fn want(&self, parts: u32, change: impl FnOnce(&mut Launch)) -> AttemptId {
@@ -156,9 +202,11 @@ impl Stage {
     pub(crate) fn until_within(&self, patience: Duration, what: &str, mut so: impl FnMut() -> bool) {
         let deadline = Instant::now() + patience;
         while !so() {
-            // Not while the news are borrowed: the server must be able to go on.
-            let news = format!("{:#?}", self.wire.with().news);
-            assert!(Instant::now() < deadline, "waited in vain for {what}; news: {news}");
+            if Instant::now() > deadline {
+                // Not while the news are borrowed: the server must be able to go on.
+                let news = format!("{:#?}", self.wire.with().news);
+                panic!("waited in vain for {what}; news: {news}");
+            }
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -189,7 +237,7 @@ impl Drop for Stage {
     }
 }
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     Timestamp(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64)
 }
 

@@ -1,9 +1,10 @@
 //! More gangs than fit, of all sizes and priorities, under an operator that is killed again and again; every event of every pod
-//! is watched.
+//! is watched. Who goes first, a cluster that grows, and jobs by the hundred.
 //!
-//! As large as the cluster: on 20 nodes it takes a minute, on 1,000 as long as `PEREGRINE_STORM_SECONDS` says.
+//! As large as the cluster: on 20 nodes it takes a minute, on 1,000 as long as `PEREGRINE_STORM_SECONDS` says, with as many
+//! jobs at once as `PEREGRINE_BURST` does.
 
-use crate::{skip::skip, stage::Stage};
+use crate::stage::{SCALED, SMALL, Stage};
 use domain::AttemptId;
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -50,7 +51,7 @@ fn storm(gangs: Gangs) {
         wanted.insert(stage.want(parts, |launch| launch.priority = (number % 3) as i64 - 1), parts);
         pods += parts as usize;
     }
-    let seconds = std::env::var("PEREGRINE_STORM_SECONDS").map_or(15, |text| text.parse().unwrap());
+    let seconds = number("PEREGRINE_STORM_SECONDS", 15);
     let began = Instant::now();
     let mut deaths = 0;
     while began.elapsed() < Duration::from_secs(seconds) {
@@ -64,9 +65,7 @@ fn storm(gangs: Gangs) {
         witness.end_those_that_ran(&stage, &wanted);
         stage.wire.with().wanted.is_empty()
     });
-    stage.until("nothing to be left", || {
-        stage.cluster.ok(&["get", "pods,secrets", "-l", "peregrine.dev/attempt", "-o", "name"]).is_empty()
-    });
+    nothing_is_left(&stage, Duration::from_secs(120));
     let seen = witness.seen.lock().unwrap();
     println!(
         "{} gangs, {pods} pods, {nodes} nodes, {deaths} dead operators, {} events, {:.0} s; longest in part: {:.1} s",
@@ -83,20 +82,111 @@ fn storm(gangs: Gangs) {
 
 #[test]
 fn a_cluster_grows_from_nothing_for_a_whole_gang() {
-    if std::env::var_os("PEREGRINE_AUTOSCALE").is_none() {
-        return skip("a growing cluster (PEREGRINE_AUTOSCALE is not set: `cargo xtask cluster up --autoscale N`)");
-    }
     let Some(stage) = Stage::set(Settings { training: true, node_autoscaling: true, ..Settings::default() }) else {
         return;
     };
-    let nodes = stage.fake_nodes();
+    let parts = 6;
     let witness = Witness::watch(&stage);
-    let attempt = stage.want(nodes as u32 + 4, |_| {});
+    let attempt = stage.want(parts, |launch| launch.instance_type = SCALED.to_owned());
     let began = Instant::now();
-    stage.until("nodes for all of it", || stage.pods(&attempt, "Running").len() == nodes + 4);
-    println!("{nodes} nodes became {} in {:.1} s", stage.fake_nodes(), began.elapsed().as_secs_f64());
+    stage.until("nodes for all of it", || stage.pods(&attempt, "Running").len() == parts as usize);
+    println!("nothing became {parts} nodes in {:.1} s", began.elapsed().as_secs_f64());
     assert!(witness.seen.lock().unwrap().longest <= PARTIAL_AT_MOST);
     stage.drop_and_see_nothing_left(&attempt);
+}
+
+#[test]
+fn what_fits_beside_a_gang_that_waits_goes_before_it_and_the_gang_goes_when_it_fits() {
+    for gangs in [Gangs::Gates, Gangs::Volcano] {
+        let Some(stage) = Stage::set(Settings { training: true, gangs, ..Settings::default() }) else { return };
+        let nodes = stage.fake_nodes() as u32;
+        let runs = |attempt: &AttemptId, parts: u32| stage.pods(attempt, "Running").len() == parts as usize;
+        let (most, four) = (stage.want(nodes - 2, |_| {}), 4);
+        stage.until("most nodes to be taken", || runs(&most, nodes - 2));
+        let waits = stage.want(four, |_| {});
+        stage.until("the reason", || stage.wire.waiting(&waits).contains("room for 2 of 4 pods now"));
+        let small = stage.want(2, |_| {});
+        stage.until("the smaller one to run", || runs(&small, 2));
+        assert_eq!(stage.wire.bound(&waits), 0);
+        stage.drop_and_see_nothing_left(&most);
+        stage.until("the larger one to run", || runs(&waits, four));
+        stage.drop_and_see_nothing_left(&waits);
+        stage.drop_and_see_nothing_left(&small);
+    }
+}
+
+#[test]
+fn a_gang_of_higher_priority_goes_first_although_it_came_last() {
+    for gangs in [Gangs::Gates, Gangs::Volcano] {
+        let Some(stage) = Stage::set(Settings { training: true, gangs, ..Settings::default() }) else { return };
+        // Volcano knows priorities by their classes, which the target names.
+        for (level, value) in [("high", 1000), ("low", 10)] {
+            stage.cluster.apply(&format!(
+                r#"{{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {{"name": "test-{level}"}},
+                "preemptionPolicy": "Never", "value": {value}}}"#
+            ));
+        }
+        let nodes = stage.fake_nodes() as u32;
+        let want = |priority: i64| {
+            stage.want(nodes, |launch| {
+                launch.priority = priority;
+                for level in ["high", "low"] {
+                    launch.target.settings.insert(format!("priority_class_{level}"), format!("test-{level}"));
+                }
+            })
+        };
+        let all = |attempt: &AttemptId| stage.pods(attempt, "Running").len() == nodes as usize;
+        let first = want(1);
+        stage.until("all nodes to be taken", || all(&first));
+        let low = want(-1);
+        stage.until("one to wait", || !stage.wire.waiting(&low).is_empty());
+        let high = want(1);
+        stage.until("another to wait", || !stage.wire.waiting(&high).is_empty());
+        stage.drop_and_see_nothing_left(&first);
+        stage.until("the higher one to run", || all(&high));
+        assert_eq!(stage.wire.bound(&low), 0);
+        stage.drop_and_see_nothing_left(&high);
+        stage.until("the lower one to run", || all(&low));
+        stage.drop_and_see_nothing_left(&low);
+        stage.cluster.ok(&["delete", "priorityclass", "test-high", "test-low"]);
+    }
+}
+
+#[test]
+fn of_a_burst_of_jobs_every_one_runs_once() {
+    // Volcano itself takes its time over each.
+    for (gangs, share) in [(Gangs::Gates, 1), (Gangs::Volcano, 5)] {
+        let Some(mut stage) = Stage::set(Settings { training: true, gangs, ..Settings::default() }) else { return };
+        let count = number("PEREGRINE_BURST", 300) / share;
+        let witness = Witness::watch(&stage);
+        let began = Instant::now();
+        let one = || (stage.want(1, |launch| launch.instance_type = SMALL.to_owned()), 1);
+        let wanted: BTreeMap<_, _> = (0..count).map(|_| one()).collect();
+        stage.until("some of them", || witness.seen.lock().unwrap().gangs.len() > wanted.len() / 4);
+        stage.kill();
+        stage.start();
+        let patience = Duration::from_secs(180 + count / 2);
+        stage.until_within(patience, "all of them to have run", || {
+            witness.end_those_that_ran(&stage, &wanted);
+            stage.wire.with().wanted.is_empty()
+        });
+        println!("{count} jobs ran in {:.0} s", began.elapsed().as_secs_f64());
+        nothing_is_left(&stage, patience);
+        println!("and were gone after {:.0} s", began.elapsed().as_secs_f64());
+        assert_eq!(witness.seen.lock().unwrap().doubled, BTreeSet::new(), "pods that ran twice");
+        assert_eq!(stage.wire.with().lost, BTreeSet::new());
+    }
+}
+
+fn nothing_is_left(stage: &Stage, patience: Duration) {
+    stage.until_within(patience, "nothing to be left", || {
+        stage.cluster.ok(&["get", "pods,secrets", "-l", "peregrine.dev/attempt", "-o", "name"]).is_empty()
+    });
+}
+
+/// How much of something, unless a variable says otherwise.
+fn number(variable: &str, usual: u64) -> u64 {
+    std::env::var(variable).map_or(usual, |text| text.parse().unwrap())
 }
 
 /// What was seen of the pods of all gangs, event by event.

@@ -148,7 +148,8 @@ pub(crate) fn from_our_page(method: &Method, headers: &HeaderMap) -> Result<(), 
     let foreign_origin = text("origin").is_some_and(|origin| !ours(origin));
     let unmarked = !matches!(*method, Method::GET | Method::HEAD) && text(MARK).is_none();
     if foreign_site || foreign_origin || unmarked {
-        let message = "a session answers to the studio's own page only; other programs send `Authorization: Bearer <token>`";
+        let message =
+            "a session answers to the studio's own page only; other programs send `Authorization: Bearer <token>`";
         return Err(Problem::forbidden(message));
     }
     Ok(())

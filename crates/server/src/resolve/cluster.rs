@@ -47,7 +47,7 @@ impl Lookup<'_, '_> {
     pub(super) fn fits_cluster(&mut self, plan: &Plan, on: &TargetRow) -> Result<(), store::Error> {
         let facts = self.app.facts(self.tx, &on.cluster)?;
         let kind = facts.instance_types.iter().find(|kind| Some(&kind.name) == plan.instance_type.as_ref());
-        if let Some(message) = kind.filter(|_| !facts.grows).and_then(|kind| never_fits(&facts, kind, plan.nodes())) {
+        if let Some(message) = kind.filter(|_| !facts.grows).and_then(|kind| never_fits(&facts, kind, plan.parts())) {
             let show = format!("`peregrine compute show -n {}` lists what there is", on.target.compute);
             self.mistake("resources", message, format!("choose another instance type or fewer instances; {show}"));
         }

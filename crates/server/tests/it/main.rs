@@ -20,6 +20,7 @@ mod mlflow;
 #[path = "../../../../tests/postgres.rs"]
 #[expect(dead_code, reason = "other suites use what this one does not")]
 mod postgres;
+mod pipelines;
 mod reach;
 mod registries;
 mod schedules;
@@ -197,6 +198,8 @@ fn settings() -> Settings {
         rate_limit: 0,
         private_webhooks: false,
         keep_deleted: None,
+        scoring_url: None,
+        routers: None,
         clock: server::clock::now,
     }
 }

@@ -158,9 +158,9 @@ mod tests {
     fn a_valid_job_that_cannot_run_is_refused_before_anything_is_sent() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pipeline.yml");
-        fs::write(&file, "type: pipeline\njobs: {a: {command: x, environment: 'azureml:e:1'}}\n").unwrap();
+        fs::write(&file, "type: spark\nentry: {file: x.py}\ncode: .\n").unwrap();
         let shown = read(&file, &[], false).unwrap_err().to_string();
-        assert!(shown.contains("`type: pipeline` jobs cannot run yet; command jobs can"), "{shown}");
+        assert!(shown.contains("`type: spark` jobs cannot run yet"), "{shown}");
         fs::write(&file, "type: pipeline\njobs: {a: {comand: x}}\n").unwrap();
         let shown = read(&file, &[], false).unwrap_err().to_string();
         assert!(shown.contains("did you mean `command`?") && !shown.contains("cannot run yet"), "{shown}");

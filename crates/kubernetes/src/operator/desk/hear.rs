@@ -3,6 +3,7 @@
 use super::Desk;
 use crate::operator::{
     fate::{Fate, Verdict},
+    seen::NodeSeen,
     watch::{Change, Seen},
     world::{Part, claim_key},
 };
@@ -110,7 +111,7 @@ impl Desk {
                     }
                     Change::Seen(node) => {
                         self.lists.nodes.note(|| node.uid());
-                        self.world.see_node(*node)
+                        self.see_node(*node)
                     }
                     Change::Listed => {
                         self.world.keep_nodes(&self.lists.nodes.end());
@@ -127,8 +128,15 @@ impl Desk {
                 match change {
                     Change::Start => self.lists.types.start(),
                     Change::Seen(kind) => {
-                        self.lists.types.note(|| Some(kind.name_any()));
-                        self.world.see_type(*kind);
+                        let name = kind.name_any();
+                        self.lists.types.note(|| Some(name.clone()));
+                        match kind.0 {
+                            Ok(kind) => self.world.see_type(kind),
+                            Err(error) => {
+                                tracing::warn!(name, error = %error, "an instance type cannot be read and is left out");
+                                self.world.lose_type(&name);
+                            }
+                        }
                     }
                     Change::Listed => self.world.keep_types(&self.lists.types.end()),
                     Change::Gone(kind) => self.world.lose_type(&kind.name_any()),
@@ -144,6 +152,27 @@ impl Desk {
                 Change::Gone(claim) => self.world.lose_claim(&claim.metadata),
             },
         }
+    }
+
+    /// Whether anything changed that decides where pods fit. What runs on a node that stops answering is told so.
+    fn see_node(&mut self, node: NodeSeen) -> bool {
+        let name = node.name_any();
+        let ready = |desk: &Desk| desk.world.nodes.get(&name).map(|node| node.ready);
+        let before = ready(self);
+        let changed = self.world.see_node(node);
+        let text = match (before, ready(self)) {
+            (Some(true), Some(false)) => format!(
+                "node `{name}` stopped answering; if it does not come back, remove it with `kubectl delete node {name}`, and the \
+                 job is tried again elsewhere"
+            ),
+            (Some(false), Some(true)) => format!("node `{name}` answers again"),
+            _ => return changed,
+        };
+        let there = |part: &Part| part.node.as_ref() == Some(&name) && !matches!(part.verdict, Verdict::Over(_));
+        for (attempt, _) in self.world.gangs.iter().filter(|(_, gang)| gang.pods.values().any(there)) {
+            self.tell(attempt, ClusterWhat::Notice { text: text.clone() });
+        }
+        changed
     }
 
     fn hear_pod(&mut self, change: Change<Box<crate::operator::seen::PodSeen>>) {

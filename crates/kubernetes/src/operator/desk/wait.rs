@@ -1,7 +1,7 @@
 //! Why gangs wait, told when the reason changes.
 
 use super::Desk;
-use crate::operator::{explain::explain, world::Gang};
+use crate::operator::{explain::explain, fate::Verdict, world::Gang};
 use domain::AttemptId;
 use std::{collections::HashMap, time::Duration};
 use tokio::time::Instant;
@@ -21,7 +21,9 @@ impl Desk {
             let memo = self.memo(attempt);
             let wanted =
                 !memo.is_quiet() && memo.told_gone.is_empty() && memo.stop_since.is_none() && !gang.is_leaving();
-            wanted && !gang.is_placed() && now.since(gang.since) > FRESH
+            // Who was told of a wait is told when it is over.
+            let starts = !memo.said.is_empty() && !gang.has_run();
+            wanted && now.since(gang.since) > FRESH && (!gang.is_placed() || starts || stalls(gang).is_some())
         };
         let waiting: Vec<_> = self.world.gangs.iter().filter(waits).collect();
         if waiting.is_empty() {
@@ -33,8 +35,12 @@ impl Desk {
         let mut said = Vec::new();
         for (attempt, gang) in waiting {
             let (memo, says) = (self.memo(attempt), says(gang));
-            if !memo.refused.is_empty() {
-                said.push((attempt.clone(), memo.refused.clone()));
+            let known = match gang.is_placed() {
+                true => stalls(gang).or(Some("its pods have nodes and are starting")),
+                false => Some(memo.refused.as_str()).filter(|text| !text.is_empty()),
+            };
+            if let Some(text) = known {
+                said.push((attempt.clone(), text.to_owned()));
                 continue;
             }
             let key = (std::sync::Arc::as_ptr(&gang.need), gang.parts, says);
@@ -49,6 +55,14 @@ impl Desk {
             self.say(&attempt, text);
         }
     }
+}
+
+/// Why a pod that has a node does not start.
+fn stalls(gang: &Gang) -> Option<&str> {
+    gang.pods.values().find_map(|part| match &part.verdict {
+        Verdict::Stalled { fate, .. } => Some(fate.why.as_str()),
+        _ => None,
+    })
 }
 
 /// What the scheduler itself says of a gang that it was given.

@@ -36,6 +36,7 @@ fn options() -> Options {
         node_selector: BTreeMap::from([("pool".into(), "ml".into())]),
         restricted: false,
         ip_interface: None,
+        proxy: BTreeMap::from([("HTTPS_PROXY".into(), "http://ann:pass@proxy:3128".into())]),
     }
 }
 
@@ -83,6 +84,19 @@ fn a_gang_with_volcano_is_one_job_whose_pods_are_never_made_again() {
     assert_eq!(spec["policies"], json!([{"event": "PodEvicted", "action": "TerminateJob"}]));
     assert_eq!(spec["tasks"][0]["template"]["spec"]["restartPolicy"], "Never");
     assert_eq!(spec["priorityClassName"], "batch");
+}
+
+#[test]
+fn the_way_out_stands_in_the_secret_and_not_in_the_pod() {
+    for gang in [Gang::Gates, Gang::Volcano] {
+        let text = serde_json::to_string(&pods(&launch(1), gang)).unwrap();
+        assert!(!text.contains("ann:pass"), "{text}");
+        let wanted =
+            r#"{"name":"HTTPS_PROXY","valueFrom":{"secretKeyRef":{"key":"HTTPS_PROXY","name":"att-513-0-k3"}}}"#;
+        assert!(text.contains(wanted), "{text}");
+    }
+    let secret = objects(&launch(1), &shape(), &[], &options(), Gang::Gates, "k3").secret;
+    assert_eq!(secret.string_data.unwrap()["HTTPS_PROXY"], "http://ann:pass@proxy:3128");
 }
 
 #[test]

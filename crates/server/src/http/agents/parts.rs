@@ -150,6 +150,10 @@ fn record(
         }
         match what {
             What::Note { text } => change.notes(text),
+            What::Serving { address, ready, text } => {
+                tx.put_ready(change.job.seq, address, ready, at)?;
+                change.notes(text);
+            }
             What::Notice { text } => change.notice(tx, text, at)?,
             What::Over { isolation, .. } => change.isolated(isolation),
             What::Preparing | What::Started { .. } | What::Exited { .. } => {}
@@ -186,7 +190,7 @@ pub(crate) fn gang_of(tx: &mut Tx<'_>, job: &Job, attempt: &AttemptId) -> Result
     if let Some(gang) = tx.gang(attempt)? {
         return Ok(gang);
     }
-    Ok(Gang::of(tx.plan(job.seq)?.unwrap_or_default().nodes()))
+    Ok(Gang::of(tx.plan(job.seq)?.unwrap_or_default().parts()))
 }
 
 /// Writes parts and job; when no part can have processes any more, the attempt is over. How the job ended, if it did.

@@ -24,7 +24,7 @@ pub(super) fn of(tx: &mut Tx<'_>, attempt: AttemptId, targets: &[TargetRow]) -> 
         job: row.job.name,
         user: row.created_by,
         priority: row.job.priority,
-        parts: plan.nodes(),
+        parts: plan.parts(),
         instance_type: plan.instance_type.unwrap_or_default(),
         image: plan.environment.image.unwrap_or_default(),
         shm_bytes: plan.shm_bytes,

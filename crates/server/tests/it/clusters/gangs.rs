@@ -31,6 +31,17 @@ async fn no_part_is_handed_out_before_every_part_is_there() {
 }
 
 #[tokio::test]
+async fn parameter_servers_have_pods_of_their_own() {
+    let server = Server::start().await;
+    let operator = Operator::attached(&server).await;
+    let spread = json!({"distributionType": "TensorFlow", "workerCount": 2, "parameterServerCount": 1});
+    let gang = operator.launch("servers", json!({"resources": {"instanceCount": 2}, "distribution": spread})).await;
+    assert_eq!(gang.launch.parts, 3);
+    let all = tokio::join!(gang.poll(0, "a", false), gang.poll(1, "b", false), gang.poll(2, "c", false));
+    assert_eq!(all.2.assignments[0].part.clone().unwrap().addresses, ["a", "b", "c"]);
+}
+
+#[tokio::test]
 async fn when_one_part_fails_the_others_are_stopped_and_its_reason_is_the_jobs() {
     let server = Server::start().await;
     let operator = Operator::attached(&server).await;
