@@ -4,12 +4,16 @@ import { type CSSProperties, type KeyboardEvent, memo, type ReactNode, useEffect
 
 export const ROW_PX = 36;
 const SPARE = 8;
+/** As in the sheet: between columns, and beside them with the bar that scrolls. */
+const [GAP_PX, SIDES_PX] = [10, 40];
 
 export interface Column<T> {
   key: string;
   title: ReactNode;
-  /** A track of a CSS grid. */
-  width: string;
+  /** The least width. */
+  px: number;
+  /** Its share of what is left over; none where it keeps its width. */
+  grow?: number;
   cell: (row: T) => ReactNode;
 }
 
@@ -46,7 +50,11 @@ export function Rows<T>({ count, row, columns, onSight, label }: {
   const first = Math.max(0, Math.floor(top / ROW_PX) - SPARE);
   const last = Math.min(count - 1, Math.ceil((top + height) / ROW_PX) + SPARE);
   useEffect(() => onSight(first, last), [first, last, onSight]);
-  const tracks = useMemo(() => ({ gridTemplateColumns: columns.map((column) => column.width).join(" ") }), [columns]);
+  const tracks = useMemo(
+    () => ({ gridTemplateColumns: columns.map(({ px, grow }) => (grow === undefined ? `${px}px` : `minmax(${px}px, ${grow}fr)`)).join(" ") }),
+    [columns],
+  );
+  const least = columns.reduce((sum, { px }) => sum + px + GAP_PX, SIDES_PX);
   const shown = Array.from({ length: Math.max(0, last - first + 1) }, (_, offset) => first + offset);
   const keys = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -60,18 +68,20 @@ export function Rows<T>({ count, row, columns, onSight, label }: {
   };
   return (
     <div className="rows" role="table" aria-label={label} aria-rowcount={count + 1}>
-      <div className="row head" role="row" aria-rowindex={1} style={tracks}>
-        {columns.map((column) => (
-          <div key={column.key} role="columnheader">
-            {column.title}
-          </div>
-        ))}
-      </div>
-      <div className="body" role="rowgroup" tabIndex={0} ref={box} onScroll={(event) => setTop(event.currentTarget.scrollTop)} onKeyDown={keys}>
-        <div role="presentation" style={{ height: count * ROW_PX, position: "relative" }}>
-          {shown.map((index) => (
-            <Line key={index} index={index} item={row(index)} columns={columns} tracks={tracks} />
+      <div className="sheet" role="presentation" style={{ minWidth: least }}>
+        <div className="row head" role="row" aria-rowindex={1} style={tracks}>
+          {columns.map((column) => (
+            <div key={column.key} role="columnheader">
+              {column.title}
+            </div>
           ))}
+        </div>
+        <div className="body" role="rowgroup" tabIndex={0} ref={box} onScroll={(event) => setTop(event.currentTarget.scrollTop)} onKeyDown={keys}>
+          <div role="presentation" style={{ height: count * ROW_PX, position: "relative" }}>
+            {shown.map((index) => (
+              <Line key={index} index={index} item={row(index)} columns={columns} tracks={tracks} />
+            ))}
+          </div>
         </div>
       </div>
     </div>

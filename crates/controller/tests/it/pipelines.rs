@@ -5,9 +5,9 @@
 //! `SIM_SEED=n` runs one seed, `SIM_SEEDS=n` that many.
 
 use super::{Home, sim::chance::Chance};
-use controller::{Conductors, Context, conduct};
+use controller::{Conductors, Context, NoRouters, conduct};
 use domain::{
-    AttemptId, JobEvent, JobName, JobState, Outcome, Plan, PlannedInput, PlannedOutput, Place, Timestamp,
+    AttemptId, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedInput, PlannedOutput, Timestamp,
     assignment::{InputMode, OutputMode},
     job::Failure,
     pipeline::{Graph, Settings, Source, Step, StepJob},
@@ -96,7 +96,7 @@ impl Sim {
             Ok(seq)
         });
         let seq = accepted.await.unwrap();
-        let cx = Context { store, drivers: Arc::default(), keep_deleted: None, clock: now };
+        let cx = Context { store, drivers: Arc::default(), keep_deleted: None, routers: Arc::new(NoRouters), clock: now };
         Sim { _home: home, cx, conductors: Conductors::default(), graph, seq }
     }
 

@@ -331,11 +331,12 @@ async fn succeed(server: &Server, name: &'static str) {
 async fn replica(server: &Server, name: &'static str) -> AttemptId {
     let now = server::clock::now();
     let placed = server.store.write(move |tx| {
+        let plan = tx.serving_plan(&key(name), 1)?.unwrap();
         let seq = tx.insert_job(&NewJob {
             workspace: "default".into(),
             name: JobName::parse(&format!("ep1_{name}_1")).unwrap(),
             body: "{}".into(),
-            plan: tx.serving_plan(&key(name), 1)?.unwrap(),
+            plan,
             kind: REPLICA,
             experiment: String::new(),
             target: "local".into(),
@@ -345,6 +346,8 @@ async fn replica(server: &Server, name: &'static str) -> AttemptId {
             registers: false,
             created_by: "me".into(),
             at: now,
+            parent: None,
+            reused: None,
         })?;
         tx.insert_replica(seq, &key(name), 1)?;
         let mut job = tx.job_by_seq(seq)?.unwrap();
