@@ -129,7 +129,7 @@ fn submit(home: &Home, corpus: &Path, run: &Run) -> String {
 }
 
 /// The file at its own path below the test's folder, with ours beside it.
-fn copy(home: &Home, corpus: &Path, file: &str, beside: &[(&str, &str)]) -> String {
+pub(crate) fn copy(home: &Home, corpus: &Path, file: &str, beside: &[(&str, &str)]) -> String {
     let folder = Path::new("corpus").join(file).parent().unwrap().to_owned();
     for (name, text) in beside {
         home.file(&plain(&folder.join(name)), text);
@@ -175,7 +175,7 @@ fn outcome(home: &Home, run: &Run, job: &str) -> Result<(), String> {
 }
 
 /// The corpus beside the checkout; says so aloud where there is none.
-fn corpus() -> Option<PathBuf> {
+pub(crate) fn corpus() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     if path.join("INDEX.csv").is_file() {
         return Some(path.canonicalize().unwrap());
@@ -185,7 +185,7 @@ fn corpus() -> Option<PathBuf> {
 }
 
 /// Path and kind of every file. Neither holds a comma, so the notes behind them need not be read.
-fn index(corpus: &Path) -> Vec<(String, String)> {
+pub(crate) fn index(corpus: &Path) -> Vec<(String, String)> {
     let text = fs::read_to_string(corpus.join("INDEX.csv")).unwrap();
     let row = |line: &str| {
         let mut fields = line.splitn(3, ',');

@@ -21,6 +21,7 @@ mod pod;
 mod postgres;
 mod records;
 mod sdk;
+mod serving;
 mod skip;
 mod test_cluster;
 mod tracking;

@@ -7,7 +7,10 @@
 mod bodies;
 pub(crate) mod venv;
 
-use crate::harness::{Home, binary, said};
+use crate::{
+    environments::shared_builds,
+    harness::{Home, binary, said},
+};
 use serde_json::Value;
 use std::{path::Path, process::Command, time::Instant};
 
@@ -31,12 +34,12 @@ fn drive(version: &str) {
         crate::skip::skip(&format!("azure-ai-ml {version} is not kept here and the package index cannot be reached"));
         return;
     };
-    let home = Home::new();
+    let home = shared_builds();
     home.ok(&["sdk", "login", "--role", "owner", "--everywhere"]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/sdk/drive.py");
     let begin = Instant::now();
     let mut driver = Command::new("timeout");
-    driver.arg("400").arg(python).arg(script).current_dir(home.path()).env_remove("PYTHONPATH");
+    driver.arg("700").arg(python).arg(script).current_dir(home.path()).env_remove("PYTHONPATH");
     driver.envs(variables(&home)).env("PEREGRINE_BIN", binary()).env("PEREGRINE_HOME", home.home());
     let driven = said(driver.env("SDK_WORK", home.path().join("work")).output().unwrap());
     eprintln!("azure-ai-ml {version}, {:.0} s\n{}", begin.elapsed().as_secs_f64(), driven.out);

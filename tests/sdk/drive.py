@@ -38,13 +38,8 @@ PATIENCE_S = 90
 # is an operation of this list that works.
 REFUSED = {
     "sweep_create": r"`Sweep` jobs cannot run yet",
-    "pipeline_create": r"`Pipeline` jobs cannot run yet",
-    "pipeline_children": r"there is no job `no_such_pipeline`",
-    "pipeline_stream": r"there is no job `no_such_pipeline`",
-    "pipeline_yaml": r"`Pipeline` jobs cannot run yet",
-    "parallel_create": r"`Pipeline` jobs cannot run yet",
+    "parallel_create": r"`parallel` steps cannot run yet",
     "spark_create": r"`Spark` jobs cannot run yet",
-    "online_invoke": r"models are not served online yet",
     "batch_invoke": r"models are not run over batches yet",
     "batch_download": r"there is no job `no_such_batch`",
 }
@@ -174,7 +169,16 @@ pathlib.Path("outputs/metrics.json").write_text(json.dumps({{"rows": data.count(
 '''
 RESULT = hashlib.sha256(CSV).digest() * 1000
 LOG = "".join(f"line {n} lr=0.1 mark=here\n" for n in range(LINES))
-SCORE = "import json\ndef init():\n    pass\ndef run(data):\n    return json.loads(data)\n"
+SCORE = """import json, os
+def init():
+    global MODEL
+    MODEL = os.path.join(os.environ["AZUREML_MODEL_DIR"], "model", "conf", "model.json")
+    print("loading", MODEL, "for", os.environ.get("A"), flush=True)
+    json.load(open(MODEL))
+def run(data):
+    return {"kind": json.load(open(MODEL))["kind"], "asked": json.loads(data)}
+"""
+SERVING = "name: serving\ndependencies:\n- python=3.11\n- pip:\n  - azureml-inference-server-http\n"
 LARGE = 70 << 20
 
 
@@ -186,6 +190,7 @@ def prepare():
     write("score/score.py", SCORE)
     write("model/weights.bin", bytes(reversed(range(256))) * 512)
     write("model/conf/model.json", '{"kind": "linear"}')
+    write("serving.yml", SERVING)
     write("context/Dockerfile", "FROM python:3.11\n")
     write("request.json", '{"data": [1, 2, 3]}')
     block = hashlib.sha512(b"peregrine").digest() * 1024
@@ -693,7 +698,7 @@ outputs:
   model: {type: uri_folder}
 code: ./src
 environment: azureml:env1:1
-command: python train.py ${{inputs.data}} ${{inputs.lr}} ${{outputs.model}}
+command: cp -r ${{inputs.data}}/. ${{outputs.model}}/ && echo ${{inputs.lr}} > ${{outputs.model}}/lr.txt
 """
 
 
@@ -719,7 +724,8 @@ def sweep_create():
 def pipeline():
     first = load_component("comp.yml")
     second = command(name="evalc", inputs={"m": Input(type="uri_folder")}, outputs={"o": Output(type="uri_folder")},
-                     code="src", command="python train.py ${{inputs.m}} ${{outputs.o}}", environment="env1:1")
+                     code="src", command="cat ${{inputs.m}}/lr.txt ${{inputs.m}}/a.csv > ${{outputs.o}}/final.txt",
+                     environment="env1:1")
 
     @dsl.pipeline(name="pp", default_compute="local", experiment_name="pipe")
     def made(data, lr=0.3):
@@ -733,17 +739,48 @@ def pipeline():
 
 @step
 def pipeline_create():
-    S["pipe"] = ml.jobs.create_or_update(pipeline()).name
-
-
-@step
-def pipeline_children():
-    list(ml.jobs.list(parent_job_name=S.get("pipe", "no_such_pipeline")))
+    made = ml.jobs.create_or_update(pipeline())
+    S["pipe"] = made.name
+    assert made.type == "pipeline" and set(made.jobs) == {"trained", "evalc"}, made.jobs
 
 
 @step
 def pipeline_stream():
-    ml.jobs.stream(S.get("pipe", "no_such_pipeline"))
+    with contextlib.redirect_stdout(io.StringIO()):
+        ml.jobs.stream(S["pipe"])
+    assert ended(S["pipe"]) == "Completed"
+
+
+@step
+def pipeline_children():
+    children = list(ml.jobs.list(parent_job_name=S["pipe"]))
+    assert {(child.display_name, child.status) for child in children} == {("trained", "Completed"), ("evalc", "Completed")}
+    assert S["pipe"] in names(ml.jobs.list()) and children[0].name not in names(ml.jobs.list())
+
+
+@step
+def pipeline_download():
+    ml.jobs.download(S["pipe"], download_path="piped", output_name="final")
+    assert tree("piped")["named-outputs/final/final.txt"] == b"0.3\n" + CSV, sorted(tree("piped"))
+
+
+@step
+def pipeline_reuse():
+    again = ml.jobs.create_or_update(pipeline()).name
+    assert ended(again) == "Completed"
+    for child in ml.jobs.list(parent_job_name=again):
+        assert child.properties["azureml.isreused"] == "true", child.properties
+
+
+@step
+def pipeline_cancel():
+    @dsl.pipeline(default_compute="local", experiment_name="pipe")
+    def made():
+        command(name="long", command="sleep 100", environment="env1:1")()
+
+    name = ml.jobs.create_or_update(made()).name
+    ml.jobs.begin_cancel(name).wait()
+    assert ended(name) == "Canceled"
 
 
 @step
@@ -764,7 +801,7 @@ jobs:
     component: azureml:trainc:1
     inputs: {data: "${{parent.jobs.a.outputs.model}}"}
 """)
-    ml.jobs.create_or_update(load_job("pipe.yml"))
+    assert ended(ml.jobs.create_or_update(load_job("pipe.yml")).name) == "Completed"
 
 
 @step
@@ -824,34 +861,48 @@ def schedule_delete():
 # --- endpoints -------------------------------------------------------------------------------------------------
 
 
+def scoring(**more):
+    """What every deployment here has in common; `KubernetesOnlineDeployment` has no more than this."""
+    return dict(
+        environment=Environment(image="python:3.11-slim", conda_file="serving.yml"),
+        code_configuration=CodeConfiguration(code="score", scoring_script="score.py"),
+        readiness_probe=ProbeSettings(period=1, initial_delay=0, timeout=2, failure_threshold=30, success_threshold=1),
+        **more)
+
+
+def asked(endpoint, deployment=None):
+    answer = json.loads(ml.online_endpoints.invoke(endpoint, request_file="request.json", deployment_name=deployment))
+    assert answer == {"kind": "linear", "asked": {"data": [1, 2, 3]}}, answer
+
+
 @step
 def online_endpoint_create():
-    wanted = KubernetesOnlineEndpoint(name="ep1", compute="k8s1", auth_mode="key", description="d", tags={"a": "b"})
+    wanted = KubernetesOnlineEndpoint(name="ep1", compute="local", auth_mode="key", description="d", tags={"a": "b"})
     ml.online_endpoints.begin_create_or_update(wanted).result()
     kept = ml.online_endpoints.get("ep1")
     assert (kept.description, kept.tags) == ("d", {"a": "b"}) and kept.scoring_uri, kept
-    assert kept.provisioning_state != "Succeeded", "nothing serves there yet"
+    assert kept.provisioning_state == "Succeeded", kept.provisioning_state
 
 
 @step
 def online_deployment_create():
-    probe = ProbeSettings(period=10, initial_delay=10, timeout=2, failure_threshold=3, success_threshold=1)
     wanted = KubernetesOnlineDeployment(
         name="blue", endpoint_name="ep1", model=Model(path="model"), instance_type="defaultinstancetype",
-        code_configuration=CodeConfiguration(code="score", scoring_script="score.py"), instance_count=2,
-        environment=Environment(image="python:3.11"), environment_variables={"A": "1"}, liveness_probe=probe,
+        instance_count=1, environment_variables={"A": "1"},
+        liveness_probe=ProbeSettings(period=10, initial_delay=10, timeout=2, failure_threshold=3, success_threshold=1),
         request_settings=OnlineRequestSettings(request_timeout_ms=3000, max_concurrent_requests_per_instance=4),
         resources=ResourceRequirementsSettings(requests=ResourceSettings(cpu="0.1", memory="0.5Gi"),
-                                               limits=ResourceSettings(cpu="1", memory="1Gi")))
-    ml.online_deployments.begin_create_or_update(wanted).result()
+                                               limits=ResourceSettings(cpu="1", memory="1Gi")), **scoring())
+    made = ml.online_deployments.begin_create_or_update(wanted).result()
+    assert made.provisioning_state == "Succeeded", made.provisioning_state
+    asked("ep1", "blue")
 
 
 @step
 def online_deployment_registered():
-    wanted = KubernetesOnlineDeployment(
-        name="green", endpoint_name="ep1", model="azureml:m1:1", environment="azureml:env1:1", instance_count=1,
-        code_configuration=CodeConfiguration(code="score", scoring_script="score.py"))
+    wanted = KubernetesOnlineDeployment(name="green", endpoint_name="ep1", model="azureml:m1:1", instance_count=1, **scoring())
     ml.online_deployments.begin_create_or_update(wanted).result()
+    asked("ep1", "green")
 
 
 @step
@@ -859,7 +910,7 @@ def online_get_list():
     assert "ep1" in names(ml.online_endpoints.list())
     assert sorted(names(ml.online_deployments.list("ep1"))) == ["blue", "green"]
     blue = ml.online_deployments.get("blue", "ep1")
-    assert (blue.instance_count, blue.environment_variables["A"]) == (2, "1"), blue
+    assert (blue.instance_count, blue.environment_variables["A"]) == (1, "1"), blue
 
 
 @step
@@ -876,24 +927,43 @@ def online_keys():
     ml.online_endpoints.begin_regenerate_keys("ep1", key_type="primary").result()
     again = ml.online_endpoints.get_keys("ep1")
     assert keys.primary_key != again.primary_key and keys.secondary_key == again.secondary_key
+    uri = ml.online_endpoints.get("ep1").scoring_uri
+    code = lambda key: requests.post(uri, json={"data": [1]}, headers={"Authorization": f"Bearer {key}"}).status_code
+    until("the new key to open it", lambda: code(again.primary_key) == 200)
+    until("the old key to be refused", lambda: code(keys.primary_key) == 401)
+    assert code(keys.secondary_key) == 200, "the other key stopped working"
 
 
 @step
 def online_invoke():
-    ml.online_endpoints.invoke("ep1", request_file="request.json")
+    asked("ep1")
 
 
 @step
 def online_logs():
-    ml.online_deployments.get_logs("blue", "ep1", 50)
+    assert "for 1" in ml.online_deployments.get_logs("blue", "ep1", 50)
+    ml.online_deployments.get_logs("blue", "ep1", 50, container_type="storage-initializer")
 
 
 @step
 def online_scale():
     deployment = ml.online_deployments.get("blue", "ep1")
-    deployment.instance_count = 3
+    deployment.instance_count = 2
     ml.online_deployments.begin_create_or_update(deployment).result()
-    assert ml.online_deployments.get("blue", "ep1").instance_count == 3
+    assert ml.online_deployments.get("blue", "ep1").instance_count == 2
+    asked("ep1", "blue")
+
+
+@step
+def online_broken():
+    write("broken/score.py", "def init():\n    raise RuntimeError('no such colour')\ndef run(data):\n    return data\n")
+    wanted = KubernetesOnlineDeployment(
+        name="red", endpoint_name="ep1", model="azureml:m1:1", instance_count=1,
+        **{**scoring(), "code_configuration": CodeConfiguration(code="broken", scoring_script="score.py")})
+    said = raised(Exception, lambda: ml.online_deployments.begin_create_or_update(wanted).result())
+    assert "no such colour" in said, said
+    assert ml.online_deployments.get("red", "ep1").provisioning_state == "Failed"
+    ml.online_deployments.begin_delete("red", "ep1").result()
 
 
 @step
@@ -904,30 +974,35 @@ def online_delete():
     endpoint.traffic = {"blue": 100}
     ml.online_endpoints.begin_create_or_update(endpoint).result()
     ml.online_deployments.begin_delete("green", "ep1").result()
-    assert names(ml.online_deployments.list("ep1")) == ["blue"]
+    until("green to be gone", lambda: names(ml.online_deployments.list("ep1")) == ["blue"])
     ml.online_endpoints.begin_delete("ep1").result()
-    assert "ep1" not in names(ml.online_endpoints.list())
+    until("ep1 to be gone", lambda: "ep1" not in names(ml.online_endpoints.list()))
 
 
 @step
 def managed_online():
     ml.online_endpoints.begin_create_or_update(ManagedOnlineEndpoint(name="ep2", auth_mode="aml_token")).result()
+    assert ml.online_endpoints.get("ep2").provisioning_state == "Succeeded"
 
 
 @step
 def managed_deployment():
     wanted = ManagedOnlineDeployment(
-        name="bbb", endpoint_name="ep2", model="azureml:m1:1", environment="azureml:env1:1",
-        code_configuration=CodeConfiguration(code="score", scoring_script="score.py"),
-        instance_type="Standard_DS3_v2", instance_count=1)
+        name="bbb", endpoint_name="ep2", model="azureml:m1:1", instance_type="Standard_DS3_v2", instance_count=1, **scoring())
     ml.online_deployments.begin_create_or_update(wanted).result()
+    endpoint = ml.online_endpoints.get("ep2")
+    endpoint.traffic = {"bbb": 100}
+    ml.online_endpoints.begin_create_or_update(endpoint).result()
+    asked("ep2")
+    ml.online_endpoints.begin_delete("ep2").result()
 
 
 @step
 def online_yaml():
     write("ep.yml", "$schema: https://azuremlschemas.azureedge.net/latest/kubernetesOnlineEndpoint.schema.json\n"
                     "name: ep3\ncompute: azureml:k8s1\nauth_mode: key\n")
-    ml.online_endpoints.begin_create_or_update(load_online_endpoint("ep.yml")).result()
+    made = ml.online_endpoints.begin_create_or_update(load_online_endpoint("ep.yml")).result()
+    assert made.provisioning_state != "Succeeded", "no such cluster is registered"
 
 
 @step

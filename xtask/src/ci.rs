@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::shell::{Failed, Shell, say};
-use crate::{cluster, deps, examples, generate, setup, shell, steps, tidy};
+use crate::{cluster, deps, examples, generate, setup, shell, steps, studio, tidy};
 
 struct Step {
     name: &'static str,
@@ -28,6 +28,7 @@ const STEPS: &[Step] = &[
     Step { name: "test", repeat: "cargo xtask test", run: steps::test_all },
     Step { name: "postgres", repeat: "cargo xtask postgres", run: steps::postgres },
     Step { name: "e2e", repeat: "cargo xtask e2e", run: |sh| steps::e2e(sh, None) },
+    Step { name: "studio", repeat: "cargo xtask studio", run: studio::run },
     Step { name: "gen --check", repeat: "cargo xtask gen --check", run: generate::check },
     Step { name: "examples", repeat: "cargo xtask examples", run: examples::run },
     Step { name: "deps", repeat: "cargo xtask deps", run: deps::run_installed },

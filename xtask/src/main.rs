@@ -16,6 +16,7 @@ mod postgres;
 mod setup;
 mod shell;
 mod steps;
+mod studio;
 mod tidy;
 
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ usage: cargo xtask <command>
   postgres        the integration tests of server and controller with their records in Postgres
   e2e [filter]    build the release binary, then run tests/e2e against it
   examples        build the release binary, then run every job file under examples/
+  studio          the studio's types and its stories in a browser; `studio shot` draws the picture of the README
   dev             run a server in the foreground with its state in .dev/
   gen [--check]   write docs/reference, the chart and definitions from the binary; with --check, only say what would change
   tidy            crate edges, module docs, names, links in documents, sizes
@@ -76,6 +78,8 @@ fn dispatch(words: &[&str]) -> Result<(), Failed> {
         ["e2e"] => steps::e2e(&sh, None),
         ["e2e", filter] => steps::e2e(&sh, Some(filter)),
         ["examples"] => examples::run(&sh),
+        ["studio"] => setup::run(&sh).and_then(|()| studio::run(&sh)),
+        ["studio", "shot"] => studio::shot(&sh),
         ["dev"] => steps::dev(&sh),
         ["gen"] => generate::write(&sh),
         ["gen", "--check"] => generate::check(&sh),

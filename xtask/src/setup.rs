@@ -1,4 +1,4 @@
-//! Installs what the tests need from the system: a Python that can make virtual environments, git, and Postgres.
+//! Installs what the tests need from the system: a Python that can make virtual environments, git, Postgres, and a browser.
 //!
 //! Nothing is changed on a machine that already has them. Where packages cannot be installed, says which and what
 //! will not run without them; the tests themselves then fail or skip with their own words.
@@ -26,6 +26,12 @@ const NEEDS: &[Need] = &[
         args: &["-c", "ls /usr/lib/postgresql/*/bin/initdb"],
         package: "postgresql",
         used_by: "tests of the store on Postgres",
+    },
+    Need {
+        program: "chromium",
+        args: &["--version"],
+        package: "chromium",
+        used_by: "the studio's stories in a browser",
     },
     Need { program: "git", args: &["--version"], package: "git", used_by: "tests of code snapshots" },
     Need {

@@ -8,10 +8,12 @@ mod collect;
 mod command;
 mod logs;
 mod process;
+mod serve;
 mod share;
 mod ship;
 mod stage;
 mod variables;
+mod verdict;
 
 use crate::{cgroup::Cgroup, context::Context};
 use domain::{Assignment, Outcome, Timestamp, job::Failure, report::What};
@@ -19,7 +21,7 @@ use logs::Logs;
 pub(crate) use process::AllEnded;
 use serde::{Deserialize, Serialize};
 use ship::Shipper;
-use std::{io, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 use tokio::sync::watch;
 
 /// Written before the first process is started.
@@ -35,6 +37,9 @@ pub(crate) struct RunMark {
     /// How often the kernel had killed for want of memory in the agent's own container before.
     #[serde(default)]
     oom_kills: Option<u64>,
+    /// Where a replica is reached.
+    #[serde(default)]
+    address: Option<SocketAddr>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -163,6 +168,7 @@ impl Going<'_> {
                     isolation: isolation.clone(),
                     cgroup: staged.cgroup,
                     oom_kills: cx.pod.as_ref().and_then(|_| Cgroup::own()?.oom_kills()),
+                    address: staged.address,
                 });
                 cx.journal.begin(&assignment.attempt, Arc::clone(&run)).map_err(disk)?;
                 run
@@ -184,7 +190,7 @@ impl Going<'_> {
         };
         cx.reporter.say(&assignment.attempt, cx.now(), What::Exited { code: ended.code, signal: ended.signal });
         let collected = collect::collect(cx, assignment, logs).await;
-        process::verdict(&ended, assignment, logs)?;
+        verdict::verdict(&ended, assignment, logs)?;
         collected.map_err(Halt::Failed)
     }
 }

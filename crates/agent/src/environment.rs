@@ -178,7 +178,8 @@ impl Environments {
         })
     }
 
-    async fn engine(&self) -> Option<Engine> {
+    /// The engine that images run in here, if there is one.
+    pub(crate) async fn engine(&self) -> Option<Engine> {
         match &self.0.engine {
             Some(fixed) => fixed.clone(),
             None => tokio::task::spawn_blocking(container::engine).await.ok().flatten(),

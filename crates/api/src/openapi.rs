@@ -83,6 +83,9 @@ fn operation(route: &Route) -> Value {
     });
     // What sends for something that is full or going away; clients wait and try again.
     operation["responses"]["503"] = refusal(route);
+    if is_page(route) {
+        operation["responses"]["3XX"] = json!({"description": "where to go instead"});
+    }
     if let Some(body) = request_body(route) {
         operation["requestBody"] = body;
     }
@@ -99,6 +102,11 @@ pub fn name(route: &Route) -> String {
 
 fn is_blob(route: &Route) -> bool {
     route.id.starts_with("blob_")
+}
+
+/// Pages are for people; programs are told nothing but that.
+fn is_page(route: &Route) -> bool {
+    matches!(route.id, "home" | "studio" | "studio_page" | "studio_file")
 }
 
 /// What a route that changes a resource is sent.
@@ -121,6 +129,7 @@ fn request_body(route: &Route) -> Option<Value> {
 
 fn success(route: &Route) -> Value {
     let schema = match route.id {
+        _ if is_page(route) => return json!({"description": "something for a browser"}),
         _ if is_blob(route) || matches!(route.id, "health" | "health_alias" | "ready" | "metrics" | "job_artifact") => {
             return json!({"description": "the bytes, or nothing"});
         }
@@ -134,6 +143,7 @@ fn success(route: &Route) -> Value {
 
 fn refusal(route: &Route) -> Value {
     let (kind, schema) = match route.id {
+        _ if is_page(route) => return json!({"description": "why there is no page"}),
         _ if route.method == "HEAD" => return json!({"description": "the code is in `x-ms-error-code`"}),
         _ if is_blob(route) => ("application/xml", json!({"type": "object"})),
         "token" => ("application/json", json!({"$ref": "#/components/schemas/OAuthError"})),

@@ -22,6 +22,8 @@ pub enum Access {
     Attempt,
     /// The token of a cluster's operator.
     Cluster,
+    /// The token of a cluster, for the router there, or that of an owner of this server.
+    Router,
     /// A signed link, or the token of someone with a role in the blob's workspace.
     Signed,
 }
@@ -92,7 +94,7 @@ const fn route(
     Route { method, path, id, access, about }
 }
 
-use Access::{Agent, Attempt, Cluster, Contributor, Known, Open, Owner, Reader, Signed};
+use Access::{Agent, Attempt, Cluster, Contributor, Known, Open, Owner, Reader, Router, Signed};
 
 /// Every route of the server but MLflow's calls, which have a table of their own.
 pub const ROUTES: &[Route] = &[
@@ -134,6 +136,14 @@ pub const ROUTES: &[Route] = &[
     route("PUT", ws!("/roles/{name}"), "role_grant", Owner, "give a principal a role"),
     route("DELETE", ws!("/roles/{name}"), "role_revoke", Owner, "take a principal's role away"),
     route("GET", ws!("/audit"), "workspace_audit", Owner, "changes and refusals in the workspace, newest first"),
+    route("GET", "/", "home", Open, "leads to the studio"),
+    route("GET", "/studio", "studio", Open, "leads to the studio"),
+    route("GET", "/studio/", "studio_page", Open, "the studio, a page for browsers"),
+    route("GET", "/studio/{*path}", "studio_file", Open, "a file of the studio, or its page"),
+    route("POST", "/admin/v1/studio/links", "studio_link", Known, "a link that opens the studio once, soon"),
+    route("POST", "/admin/v1/studio/session", "session_enter", Open, "a browser's session, for the code of a link"),
+    route("GET", "/admin/v1/studio/session", "session", Known, "who the caller is and where they may look"),
+    route("DELETE", "/admin/v1/studio/session", "session_leave", Known, "end a browser's session"),
     route("GET", "/metrics", "metrics", Known, "counters and gauges in Prometheus text"),
     route(
         "GET",
@@ -182,6 +192,7 @@ pub const ROUTES: &[Route] = &[
     route("POST", ws!("/jobs/{name}/cancel"), "job_cancel", Contributor, "ask a job to stop"),
     route("GET", ws!("/jobs/{name}/cancel"), "job_canceled", Reader, "whether a job that was asked to stop has gone"),
     route("GET", ws!("/jobs/{name}/why"), "job_why", Reader, "where a job is, and why"),
+    route("GET", ws!("/jobs/{name}/graph"), "job_graph", Reader, "the steps of a pipeline and where each is"),
     route("GET", ws!("/jobs/{name}/metrics"), "job_metrics", Reader, "what a job has logged, thinned for charts"),
     route(
         "GET",
@@ -322,6 +333,13 @@ pub const ROUTES: &[Route] = &[
     ),
     route(
         "GET",
+        ws!("/onlineEndpoints/{name}/counters"),
+        "online_endpoint_counters",
+        Reader,
+        "what the server's own router has counted of an online endpoint, in Prometheus text",
+    ),
+    route(
+        "GET",
         ws!("/onlineEndpoints/{name}/deployments"),
         "online_deployments",
         Reader,
@@ -408,13 +426,6 @@ pub const ROUTES: &[Route] = &[
         "batch_deployment_delete",
         Contributor,
         "delete a batch deployment",
-    ),
-    route(
-        "POST",
-        "/api/v1/endpoint/{name}/score",
-        "score",
-        Open,
-        "a request to an online endpoint, opened by its own keys",
     ),
     route(
         "POST",
@@ -575,6 +586,13 @@ pub const ROUTES: &[Route] = &[
         "what an operator is to do; waits until there is something",
     ),
     route("POST", "/cluster/v1/report", "cluster_report", Cluster, "what a cluster has, and what happened there"),
+    route(
+        "POST",
+        "/router/v1/exchange",
+        "router_exchange",
+        Router,
+        "what is asked of a router; answers with its routes, and waits until there are others",
+    ),
 ];
 
 /// Every route, MLflow's calls under each of their prefixes included.

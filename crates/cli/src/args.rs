@@ -101,11 +101,9 @@ pub(crate) enum Noun {
     #[command(subcommand)]
     Schedule(record::ScheduleVerb),
     /// Manage online endpoints: stable addresses for inference
-    #[command(subcommand)]
-    OnlineEndpoint(record::OnlineEndpointVerb),
+    OnlineEndpoint(record::Online<record::OnlineEndpointVerb>),
     /// Manage the deployments behind online endpoints
-    #[command(subcommand)]
-    OnlineDeployment(record::OnlineDeploymentVerb),
+    OnlineDeployment(record::Online<record::OnlineDeploymentVerb>),
     /// Manage batch endpoints: addresses that start scoring jobs
     #[command(subcommand)]
     BatchEndpoint(record::BatchEndpointVerb),
@@ -118,6 +116,9 @@ pub(crate) enum Noun {
     /// Bring in what other systems have tracked
     #[command(subcommand)]
     Import(import::ImportVerb),
+    /// Open the studio, the server's pages, in a browser
+    #[command(after_help = "Examples:\n  peregrine studio\n  peregrine studio --print\n  peregrine studio -n JOB")]
+    Studio(machine::Studio),
     /// Manage who may call the server, and as what
     #[command(subcommand)]
     Principal(identity::PrincipalVerb),
@@ -200,6 +201,14 @@ impl Cli {
     }
 }
 
+impl Noun {
+    /// Meant for the server of this machine, whatever server is configured.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self, Noun::OnlineEndpoint(record::Online { local: true, .. }))
+            || matches!(self, Noun::OnlineDeployment(record::Online { local: true, .. }))
+    }
+}
+
 impl Global {
     /// What these flags say about settings.
     pub(crate) fn settings(&self) -> Flags {
@@ -275,7 +284,12 @@ mod tests {
             "peregrine ml compute stop -n box --no-wait",
             "peregrine ml online-endpoint update -n e --traffic blue=90 green=10",
             "peregrine ml online-deployment create -f blue.yml --all-traffic -e e",
+            "peregrine ml online-deployment create --local --file blue.yml --skip-script-validation",
             "peregrine ml online-deployment get-logs -n blue -e e -l 10",
+            "peregrine ml online-deployment get-logs --name blue --endpoint-name e --local -c storage-initializer",
+            "peregrine ml online-endpoint invoke --local --name e --request-file r.json --deployment-name blue",
+            "peregrine online-deployment rollout -n green -e e --steps 10,50,100 --step-duration 90s -r r.json --rps 5",
+            "peregrine online-endpoint test -n e --rps 100 --duration 30s",
             "peregrine ml batch-endpoint invoke -n b --input azureml:d:1",
             "peregrine ml schedule disable -n s",
             "peregrine ml component create -f c.yml --version 2",

@@ -22,6 +22,7 @@ mod schedule;
 mod sdk;
 mod server;
 pub(crate) mod settle;
+mod studio;
 mod workspace;
 
 pub(crate) use job::resolve_command;
@@ -103,8 +104,8 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         Noun::Component(verb) => wait(component::run(context, verb)),
         Noun::Registry(verb) => wait(registry::run(context, verb)),
         Noun::Schedule(verb) => wait(schedule::run(context, verb)),
-        Noun::OnlineEndpoint(verb) => wait(endpoint::online(context, verb)),
-        Noun::OnlineDeployment(verb) => wait(deployment::online(context, verb)),
+        Noun::OnlineEndpoint(noun) => wait(endpoint::online(context, noun.verb)),
+        Noun::OnlineDeployment(noun) => wait(deployment::online(context, noun.verb)),
         Noun::BatchEndpoint(verb) => wait(endpoint::batch(context, verb)),
         Noun::BatchDeployment(verb) => wait(deployment::batch(context, verb)),
         Noun::Datastore(verb) => wait(datastore::run(context, verb)),
@@ -114,6 +115,7 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         Noun::Workspace(verb) => wait(workspace::run(context, verb)),
         Noun::Sdk(verb) => wait(sdk::run(context, verb)),
         Noun::Import(verb) => wait(import::run(context, verb)),
+        Noun::Studio(args) => wait(studio::run(context, &args)),
         Noun::Principal(verb) => wait(principal::run(context, verb)),
         Noun::Server(verb) => server::run(context, verb),
         Noun::Router(args) => roles::router(context, args),

@@ -45,6 +45,11 @@ pub(crate) struct Config {
     pub(crate) tls_key: Option<PathBuf>,
     /// How clients reach the server, where that is not the address it listens on.
     pub(crate) public_url: Option<String>,
+    /// Where the server's own router listens, and whether the user chose that, so that no other address will do.
+    pub(crate) router_listen: SocketAddr,
+    pub(crate) router_listen_chosen: bool,
+    /// How callers reach the router, where that is not the address it listens on.
+    pub(crate) router_public_url: Option<String>,
     /// Requests a second that one caller may make; 0 for no limit.
     pub(crate) rate_limit: u32,
     /// Webhooks may call plain http, this machine and private networks.

@@ -18,6 +18,7 @@ mod outside;
 mod pod;
 mod post;
 mod roles;
+mod serving;
 mod spec_file;
 mod upload;
 
@@ -57,6 +58,9 @@ fn run(mut cli: Cli) -> Done<ExitCode> {
     }
     let mut config = config::load(cli.global.home.as_deref(), &flags)?;
     config.workspace = registry.unwrap_or(config.workspace);
+    if cli.noun.is_local() {
+        config.url = None;
+    }
     let output = Output::new(config.output, cli.global.query.as_deref(), cli.global.quiet)?;
     commands::run(&Context { config, output }, cli.noun)
 }

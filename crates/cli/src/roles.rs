@@ -5,13 +5,13 @@ use crate::{
     commands::Context as Command,
     config::Config,
     failure::{Done, Exit, Failure},
-    local, spec_file,
+    local, serving, spec_file,
 };
 use agent::{Settings, keeper};
 use anyhow::Context as _;
 use controller::Context;
 use domain::spec::shape::Noun;
-use server::Certificates;
+use server::{Certificates, Routers};
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::ExitCode, sync::Arc, time::Duration};
 use store::Store;
 use tokio::{
@@ -64,13 +64,25 @@ async fn serve(config: &Config) -> Done {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let authority = fs::read(agent::server::authority_file(&home)).ok();
     let bundle = server::write_bundle(&keys, authority.as_deref()).context("cannot write the file of authorities")?;
+    let authority_pem = authority_of(config, &certificates)?;
+    let routers = Routers::new(store.clone(), server::clock::now);
+    let (_, table) = routers.current().await.map_err(|error| store_failure(&error))?;
+    let own = serving::start(config, &certificates, &table)?;
+    let counted = own.routes.clone();
+    routers.show_counters(move |endpoint| counted.counters(endpoint));
+    let known = serving::Known {
+        routers: routers.clone(),
+        store: store.clone(),
+        url: Some(own.url.clone()),
+        authority: Some(authority_pem.clone().into_bytes()).filter(|pem| !pem.is_empty()),
+    };
     let settings = server::Settings {
         version: version.clone(),
         subscription: config.subscription.clone(),
         resource_group: config.resource_group.clone(),
         workspace: config.workspace.clone(),
         public_url: config.public_url.clone(),
-        authority: authority_of(config, &certificates)?,
+        authority: authority_pem,
         bundle: Some(bundle),
         instance_types: config.instance_types.clone(),
         isolation_required: config.isolation_required,
@@ -80,6 +92,8 @@ async fn serve(config: &Config) -> Done {
         rate_limit: config.rate_limit,
         private_webhooks: config.private_webhooks,
         keep_deleted: config.keep_deleted,
+        scoring_url: Some(own.url.clone()),
+        routers: Some(routers.clone()),
         clock: server::clock::now,
     };
     let program = std::env::current_exe().context("cannot find this program's own file")?;
@@ -89,15 +103,23 @@ async fn serve(config: &Config) -> Done {
         store: store.clone(),
         drivers: Arc::new(vec![Box::new(driver)]),
         keep_deleted: config.keep_deleted,
+        routers: Arc::new(known),
         clock: server::clock::now,
     };
     let address =
         agent::server::Address { pid: std::process::id(), url: listening.url.clone(), version, home: home.clone() };
     let url = listening.url.clone();
-    let serving = server::serve(listening, store, settings, &keys, stop.clone());
+    let served = server::serve(listening, store, settings, &keys, stop.clone());
     local::announce(&address)?;
     tracing::info!(url, home = %home.display(), "serving");
-    let (served, (), ()) = tokio::join!(serving, controller::run(context, stop), until_told(stop_sender));
+    let name = format!("server-{}", std::process::id());
+    let ask = async |news| Ok(routers.exchange(news, serving::EXCHANGE).await?);
+    let following = serving::follow(&own.routes, &name, ask);
+    let work = async { tokio::join!(served, controller::run(context, stop), until_told(stop_sender)) };
+    // The router needs nobody to finish what it has begun.
+    let (served, (), ()) = tokio::select! { done = work => done, () = following => unreachable!("it has no end") };
+    own.running.stop();
+    let _ = tokio::task::spawn_blocking(|| own.running.join()).await;
     served.context("the server stopped")?;
     tracing::info!("stopped");
     Ok(())
@@ -124,10 +146,19 @@ pub(crate) async fn until_told(stop: watch::Sender<bool>) {
 
 /// Runs a router by a file of routes, until it is told to stop and its last request is answered.
 pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode> {
-    let (tree, _) = spec_file::tree(Noun::Routes, &args.routes, &[])?;
-    let routes = serde_json::from_value(tree).context("a checked table of routes can be read")?;
     log_to(None)?;
+    provide_crypto();
     raise_open_files();
+    let runtime = small_runtime()?;
+    let (name, server) = (router_name(), serving::Server::new(&command.config));
+    let table = match &args.routes {
+        Some(file) => {
+            let (tree, _) = spec_file::tree(Noun::Routes, file, &[])?;
+            serde_json::from_value(tree).context("a checked table of routes can be read")?
+        }
+        // Whoever calls before there are routes would be told that there is nothing.
+        None => runtime.block_on(server.first(&name))?,
+    };
     let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     let workers = args.workers.or_else(|| std::thread::available_parallelism().ok());
     let settings = router::Settings {
@@ -137,17 +168,23 @@ pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode>
         http2: args.http2 == "on",
         admin: args.admin,
         access_log: args.access_log,
-        routes_file: Some(args.routes),
+        routes_file: args.routes,
         share_port: args.share_port,
         drain: Duration::from_secs(args.drain_seconds),
         limits: router::Limits::default(),
         clock: server::clock::now,
     };
-    let running = router::start(settings, router::Routes::new(&routes)).map_err(|error| router_failure(&error))?;
+    let routes = router::Routes::new(&table);
+    let running = router::start(settings, routes.clone()).map_err(|error| router_failure(&error))?;
     command.output.note(&format!("the router answers at {scheme}://{}", running.address));
     let (stop, _) = watch::channel(false);
-    let runtime = small_runtime()?;
-    runtime.block_on(until_told(stop.clone()));
+    runtime.block_on(async {
+        let ask = async |news| server.ask(&news).await;
+        tokio::select! {
+            () = until_told(stop.clone()) => {}
+            () = serving::follow(&routes, &name, ask), if args.server => {}
+        }
+    });
     command.output.note("stopping; requests that run are finished");
     running.stop();
     // Whoever asks a second time does not want to wait.
@@ -260,8 +297,13 @@ fn store_failure(error: &store::Error) -> Failure {
     }
 }
 
+/// A name that no other router has.
+fn router_name() -> String {
+    format!("router-{}-{}", node_name(), std::process::id())
+}
+
 /// Every connection is an open file, and the usual limit is meant for other programs.
-fn raise_open_files() {
+pub(crate) fn raise_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -3,11 +3,15 @@
 //! Invariant: a launch is carried out only after its decision is committed, so a crash can lose time but never
 //! start work that nobody remembers. Each loop repairs: what it did not get done, its next pass does.
 
+mod conduct;
 mod schedule;
+mod serve;
 mod tend;
 mod upkeep;
 
+pub use conduct::{Conductors, conduct};
 pub use schedule::{WINDOW, tick};
+pub use serve::{Desk, NoRouters, Routers};
 pub use tend::give_up_checks;
 pub use upkeep::sweep;
 
@@ -24,6 +28,8 @@ pub struct Context {
     pub drivers: Arc<Vec<Box<dyn Driver>>>,
     /// How long deleted runs and experiments can be brought back; for ever where this is nothing.
     pub keep_deleted: Option<Duration>,
+    /// What is known of the routers that send requests to replicas.
+    pub routers: Arc<dyn Routers>,
     pub clock: fn() -> Timestamp,
 }
 
@@ -31,6 +37,8 @@ pub struct Context {
 pub async fn run(cx: Context, stop: watch::Receiver<bool>) {
     let mut loops = JoinSet::new();
     loops.spawn(schedule::run(cx.clone(), stop.clone()));
+    loops.spawn(conduct::run(cx.clone(), stop.clone()));
+    loops.spawn(serve::run(cx.clone(), stop.clone()));
     loops.spawn(tend::run(cx.clone(), stop.clone()));
     loops.spawn(upkeep::run(cx, stop));
     while loops.join_next().await.is_some() {}

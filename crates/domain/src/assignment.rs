@@ -4,7 +4,7 @@
 //! every retry runs the same thing. Invariant: a plan holds no secret. Credentials are named by their
 //! datastore and added only when the assignment is handed to the agent that runs it.
 
-use crate::{AttemptId, JobName, Resources};
+use crate::{AttemptId, JobName, Resources, Serving};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -73,6 +73,9 @@ pub struct Plan {
     /// The named shape the requests came from, where the target makes something of the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_type: Option<String>,
+    /// Set where it is a replica of a deployment: it answers requests until it is stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serve: Option<Serving>,
 }
 
 impl Plan {

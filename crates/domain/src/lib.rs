@@ -11,9 +11,12 @@ pub mod cron;
 pub mod curated;
 pub mod gang;
 pub mod job;
+pub mod likeness;
 pub mod names;
+pub mod pipeline;
 pub mod report;
 pub mod resources;
+pub mod serving;
 pub mod sizes;
 pub mod spec;
 pub mod time;
@@ -24,4 +27,5 @@ pub use assignment::{Assignment, EnvironmentPlan, Part, Place, Plan, PlannedInpu
 pub use job::{Illegal, Job, JobEvent, JobState, Outcome};
 pub use names::{AttemptId, BadName, JobName, NodeId};
 pub use resources::{InstanceType, Resources};
+pub use serving::{Probe, Serving, ServingKind};
 pub use time::Timestamp;

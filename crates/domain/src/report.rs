@@ -5,6 +5,7 @@
 
 use crate::{Assignment, AttemptId, Outcome, Resources, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 
 /// Who the agent is; sent with every poll.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +41,13 @@ pub enum What {
     Preparing,
     Started {
         pid: u32,
+    },
+    /// How a replica is: whether it takes requests, where, and otherwise why not. Told when it changes, and again by an
+    /// agent that came back.
+    Serving {
+        address: Option<SocketAddr>,
+        ready: bool,
+        text: String,
     },
     Exited {
         code: Option<i32>,

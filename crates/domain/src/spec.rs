@@ -9,11 +9,13 @@ pub mod expression;
 pub mod nouns;
 pub mod routes;
 pub mod shape;
+pub mod sweep;
 pub mod yaml;
 
 pub use check::cannot_run;
 pub use nouns::*;
 pub use routes::Routes;
+pub use sweep::Sweep;
 
 use serde::{Deserialize, Serialize};
 

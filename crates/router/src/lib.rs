@@ -31,5 +31,5 @@ mod worker;
 
 pub use auth::token::mint;
 pub use run::{Limits, Running, Settings, StartError, TlsFiles, start};
-pub use table::{Demand, Routes};
+pub use table::Routes;
 pub use tls::TlsError;

@@ -9,7 +9,7 @@ mod replica;
 
 use crate::{auth::Access, chance::Chance, counts::Counts};
 use arc_swap::{ArcSwap, Guard};
-use domain::spec::routes::Cors;
+use domain::{serving::Demand, spec::routes::Cors};
 pub(crate) use replica::{Replica, Wrong};
 use std::{
     collections::HashMap,
@@ -83,16 +83,6 @@ pub(crate) struct Live {
     pub(crate) unmirrored: AtomicU32,
 }
 
-/// How much is asked of a deployment at this moment; what an autoscaler reads each second.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Demand {
-    pub endpoint: String,
-    pub deployment: String,
-    pub in_flight: u32,
-    pub queued: u32,
-    pub replicas: u32,
-}
-
 impl Routes {
     pub(crate) fn table(&self) -> Guard<Arc<Table>> {
         self.0.table.load()
@@ -109,6 +99,13 @@ impl Routes {
         let mut demand: Vec<Demand> = deployments.map(|deployment| deployment.demand()).collect();
         demand.sort_by(|a, b| (&a.endpoint, &a.deployment).cmp(&(&b.endpoint, &b.deployment)));
         demand
+    }
+
+    /// What is counted of one endpoint, in Prometheus text without comments.
+    pub fn counters(&self, endpoint: &str) -> String {
+        let label = format!("{{endpoint=\"{endpoint}\",");
+        let text = crate::metrics::render(self);
+        text.lines().filter(|line| line.contains(&label)).flat_map(|line| [line, "\n"]).collect()
     }
 
     /// Replicas that get no new requests and still work on old ones, with how many. One that is missing here can be

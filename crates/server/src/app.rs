@@ -46,6 +46,10 @@ pub struct Settings {
     pub private_webhooks: bool,
     /// How long deleted runs and experiments can be brought back; for ever where this is nothing.
     pub keep_deleted: Option<std::time::Duration>,
+    /// Where the router of this server answers, as callers reach it; the server's own address where there is none.
+    pub scoring_url: Option<String>,
+    /// What is known of routers, where others know of it too.
+    pub routers: Option<crate::routers::Routers>,
     pub clock: fn() -> Timestamp,
 }
 
@@ -60,7 +64,9 @@ pub struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) tokens: crate::auth::Tokens,
     pub(crate) limits: crate::auth::Limits,
+    pub(crate) sessions: crate::auth::sessions::Sessions,
     pub(crate) webhooks: crate::webhooks::Sender,
+    pub(crate) routers: crate::routers::Routers,
     /// `https://host:port`, as clients reach this server.
     pub(crate) url: String,
     /// All workspaces, by their names in lower case.
@@ -111,12 +117,16 @@ impl App {
     pub(crate) fn new(store: Store, settings: Settings, tokens: crate::auth::Tokens, url: String) -> App {
         let files = store.files().clone();
         let started_at = (settings.clock)();
+        let own = || crate::routers::Routers::new(store.clone(), settings.clock);
+        let routers = settings.routers.clone().unwrap_or_else(own);
         App(Arc::new(Inner {
             files,
             metrics: Metrics::default(),
             tokens,
             limits: crate::auth::Limits::new(settings.rate_limit),
+            sessions: crate::auth::sessions::Sessions::default(),
             webhooks: crate::webhooks::Sender::new(crate::webhooks::Reach { anywhere: settings.private_webhooks }),
+            routers,
             settings,
             url,
             workspaces: Mutex::default(),

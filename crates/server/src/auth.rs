@@ -8,6 +8,7 @@ mod jwt;
 mod limits;
 mod links;
 mod principals;
+pub(crate) mod sessions;
 
 pub(crate) use jwt::{Claims, Keys, LIFE_SECONDS};
 pub(crate) use limits::Limits;
@@ -111,8 +112,7 @@ impl Tokens {
         };
         let print = fingerprint(token);
         if print == self.user {
-            let roles = [(EVERYWHERE.to_owned(), Role::Owner)].into();
-            return Ok(Caller::new(Who::Home, self.owner.clone(), roles));
+            return Ok(self.home());
         }
         if print == self.agent {
             return Ok(Caller::new(Who::Agent, "agent", Roles::new()));
@@ -126,6 +126,18 @@ impl Tokens {
         found.ok_or_else(|| {
             unauthorized("the token is not one of this server's, or its time is over; `peregrine sdk login` makes one")
         })
+    }
+
+    /// Someone who proved before who they are: whoever holds this home, or a principal who still may call.
+    fn named(&self, who: &str, now: Timestamp) -> Option<Caller> {
+        match who {
+            sessions::HOME => Some(self.home()),
+            id => Some(of_principal(&*self.principals.active(id, now)?)),
+        }
+    }
+
+    fn home(&self) -> Caller {
+        Caller::new(Who::Home, self.owner.clone(), [(EVERYWHERE.to_owned(), Role::Owner)].into())
     }
 
     /// The principal whose own token this is.

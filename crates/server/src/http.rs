@@ -19,6 +19,8 @@ pub(crate) mod paging;
 pub(crate) mod principals;
 pub(crate) mod records;
 pub(crate) mod registries;
+pub(crate) mod routers;
+pub(crate) mod studio;
 pub(crate) mod views;
 pub(crate) mod workspaces;
 

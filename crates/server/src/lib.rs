@@ -16,6 +16,7 @@ mod patience;
 mod problem;
 mod resolve;
 mod router;
+mod routers;
 mod tls;
 mod webhooks;
 
@@ -23,4 +24,5 @@ pub use app::{App, Settings};
 pub use auth::{Caller, Who, make_token};
 pub use listen::{Listening, StartError, listen, serve};
 pub use problem::Problem;
+pub use routers::Routers;
 pub use tls::{Certificates, write_bundle};

@@ -2,7 +2,7 @@
 
 use crate::{
     app::App,
-    auth::{Caller, Who, unauthorized},
+    auth::{Caller, Who, sessions, unauthorized},
     http,
     listen::Peer,
     metrics::Request as Counted,
@@ -41,6 +41,7 @@ pub(crate) fn router(app: App) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), guard))
         .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES))
         .layer(middleware::from_fn_with_state(app.clone(), http::blobs::manners))
+        .layer(middleware::map_response(http::studio::manners))
         .with_state(app)
 }
 
@@ -60,9 +61,9 @@ fn route_of(path: &str, method: &str) -> Option<&'static Route> {
 fn handler(route: &Route) -> MethodRouter<App> {
     use http::{
         agents, artifacts, assets, blobs, clusters, computes, datastores, history, identity, jobs, meta, metrics,
-        operations, principals, records, registries, workspaces,
+        operations, principals, records, registries, routers, studio, workspaces,
     };
-    use records::{Kind, keys, scoring};
+    use records::{Kind, keys};
     let of = |kind: Kind| axum::Extension(kind);
     match route.id {
         "health" | "health_alias" => get(meta::health),
@@ -84,6 +85,12 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "role_revoke" => delete(principals::ungrant),
         "workspace_audit" => get(principals::workspace_audit),
         "metrics" => get(meta::metrics),
+        "home" | "studio" => get(studio::home),
+        "studio_page" | "studio_file" => get(studio::file),
+        "studio_link" => post(studio::link),
+        "session_enter" => post(studio::enter),
+        "session" => get(studio::session),
+        "session_leave" => delete(studio::leave),
         "workspaces_all" | "workspaces" => get(workspaces::list),
         "workspace_get" => get(workspaces::show),
         "workspace_put" => put(workspaces::put),
@@ -100,6 +107,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "job_cancel" => post(jobs::cancel),
         "job_canceled" => get(jobs::canceled),
         "job_why" => get(jobs::why),
+        "job_graph" => get(jobs::graph),
         "job_metrics" => get(metrics::list),
         "job_metrics_stream" => get(metrics::stream),
         "job_samples" => get(jobs::samples),
@@ -135,25 +143,25 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "online_endpoint_keys" => post(keys::list),
         "online_endpoint_regenerate" => post(keys::regenerate),
         "online_endpoint_token" => post(keys::token),
+        "online_endpoint_counters" => get(records::serving::counters),
         "online_deployments" => get(records::list).layer(of(Kind::OnlineDeployment)),
         "online_deployment_get" => get(records::show).layer(of(Kind::OnlineDeployment)),
         "online_deployment_put" => put(records::put).layer(of(Kind::OnlineDeployment)),
         "online_deployment_patch" => patch(records::patch).layer(of(Kind::OnlineDeployment)),
         "online_deployment_delete" => delete(records::delete).layer(of(Kind::OnlineDeployment)),
-        "online_deployment_logs" => post(scoring::logs),
+        "online_deployment_logs" => post(records::serving::logs),
         "batch_endpoints" => get(records::list).layer(of(Kind::BatchEndpoint)),
         "batch_endpoint_get" => get(records::show).layer(of(Kind::BatchEndpoint)),
         "batch_endpoint_put" => put(records::put).layer(of(Kind::BatchEndpoint)),
         "batch_endpoint_patch" => patch(records::patch).layer(of(Kind::BatchEndpoint)),
         "batch_endpoint_delete" => delete(records::delete).layer(of(Kind::BatchEndpoint)),
-        "batch_endpoint_jobs" => get(scoring::batch_jobs),
+        "batch_endpoint_jobs" => get(records::batch::batch_jobs),
         "batch_deployments" => get(records::list).layer(of(Kind::BatchDeployment)),
         "batch_deployment_get" => get(records::show).layer(of(Kind::BatchDeployment)),
         "batch_deployment_put" => put(records::put).layer(of(Kind::BatchDeployment)),
         "batch_deployment_patch" => patch(records::patch).layer(of(Kind::BatchDeployment)),
         "batch_deployment_delete" => delete(records::delete).layer(of(Kind::BatchDeployment)),
-        "score" => post(scoring::score),
-        "batch_score" => post(scoring::run_batch),
+        "batch_score" => post(records::batch::run_batch),
         "operation" => get(operations::show),
         "operation_result" => get(operations::result),
         "datastores" => get(datastores::list),
@@ -191,6 +199,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "cluster_delete" => delete(clusters::delete),
         "cluster_poll" => post(clusters::poll),
         "cluster_report" => post(clusters::report),
+        "router_exchange" => post(routers::exchange),
         id if id.starts_with("mlflow_") => http::mlflow::handler(id),
         other => unreachable!("route `{other}` has no handler"),
     }
@@ -236,8 +245,10 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         Ok(caller) => {
             act.caller = caller.unwrap_or_default();
             // What is logged to a run is on record in the run.
-            let own =
-                matches!(route.map(|route| route.access), Some(Access::Agent | Access::Attempt | Access::Cluster));
+            let own = matches!(
+                route.map(|route| route.access),
+                Some(Access::Agent | Access::Attempt | Access::Cluster | Access::Router)
+            );
             let silent = own || method_is_read(&act.method) || api::mlflow::is_logging(id);
             let seen = act.clone();
             let answer = if silent { next.run(request).await } else { store::acting(act, next.run(request)).await };
@@ -260,7 +271,7 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         // Part of the body may be unread, so the connection cannot carry another request.
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    let waits = matches!(id, "agent_poll" | "cluster_poll" | "job_artifact" | "job_metrics_stream");
+    let waits = matches!(id, "agent_poll" | "cluster_poll" | "router_exchange" | "job_artifact" | "job_metrics_stream");
     if !waits {
         app.metrics.request_seconds.observe(started.elapsed().as_secs_f64());
     }
@@ -343,7 +354,14 @@ fn allow(
     if access == Access::Open {
         return if app.limits.take(&peer, app.now()) { Ok(None) } else { Err(stranger(too_often())) };
     }
-    let caller = app.tokens.caller(header, app.store.keyring(), app.now()).map_err(|problem| {
+    let (keyring, now) = (app.store.keyring(), app.now());
+    let believed = match header {
+        None if sessions::has_cookie(request.headers(), keyring) => {
+            app.sessions.caller(&app.tokens, keyring, (request.method(), request.headers()), now)
+        }
+        header => app.tokens.caller(header, keyring, now),
+    };
+    let caller = believed.map_err(|problem| {
         let calm = app.limits.take(&peer, app.now());
         stranger(if calm { problem } else { too_often() })
     })?;
@@ -398,10 +416,12 @@ fn check(
         Access::Reader => Some(Role::Reader),
         Access::Contributor => Some(Role::Contributor),
         Access::Owner => Some(Role::Owner),
-        Access::Agent | Access::Attempt | Access::Cluster => {
+        Access::Router if caller.may(EVERYWHERE, Role::Owner) => return Ok(()),
+        Access::Agent | Access::Attempt | Access::Cluster | Access::Router => {
             let (fits, whose) = match (access, &caller.who) {
                 (Access::Agent, who) => (matches!(who, Who::Agent | Who::Attempt(_)), "agents"),
                 (Access::Attempt, _) => (own, "the agent of that attempt"),
+                (Access::Router, who) => (matches!(who, Who::Cluster { .. }), "routers: a cluster's, or an owner's"),
                 (_, who) => (matches!(who, Who::Cluster { .. }), "the operator of a cluster"),
             };
             let message = format!("{} may not do this; it is for {whose}", describe(caller));
@@ -461,6 +481,14 @@ mod tests {
     fn only_what_is_asked_before_one_has_a_token_is_open() {
         let open: Vec<&str> = routes::all().filter(|r| r.access == Access::Open).map(|r| r.id).collect();
         let before = ["cloud_metadata", "discovery", "openid", "openid_v2", "token", "machine_token"];
-        assert_eq!(open, [["health", "health_alias", "ready", "openapi"].as_slice(), &before, &["score"]].concat());
+        assert_eq!(
+            open,
+            [
+                ["health", "health_alias", "ready", "openapi"].as_slice(),
+                &before,
+                &["home", "studio", "studio_page", "studio_file", "session_enter"]
+            ]
+            .concat()
+        );
     }
 }

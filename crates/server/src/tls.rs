@@ -50,12 +50,17 @@ pub(crate) struct Reloading {
 }
 
 impl Certificates {
+    /// The PEM files of certificate and key, made if they are our own and not there.
+    pub fn files(&self) -> Result<(PathBuf, PathBuf), TlsError> {
+        match self {
+            Certificates::Own { keys } => make_missing(keys),
+            Certificates::Given { certificate, key } => Ok((certificate.clone(), key.clone())),
+        }
+    }
+
     /// The settings of a TLS listener, and the certificate behind them.
     pub(crate) fn config(&self) -> Result<(Arc<ServerConfig>, Arc<Reloading>), TlsError> {
-        let (certificate, key) = match self {
-            Certificates::Own { keys } => make_missing(keys)?,
-            Certificates::Given { certificate, key } => (certificate.clone(), key.clone()),
-        };
+        let (certificate, key) = self.files()?;
         let current = RwLock::new(Arc::new(read_pair(&certificate, &key)?));
         let reloading = Arc::new(Reloading { certificate, key, current });
         let mut config = ServerConfig::builder_with_provider(provider())

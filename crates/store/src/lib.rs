@@ -15,10 +15,11 @@ pub mod tables;
 pub use engine::{BadAddress, Database, Engine, PostgresAddress, Row, SCHEMA_VERSION, Value, fold_log};
 pub use retention::Freed;
 pub use tables::{
-    Act, AssetKey, AssetRow, AuditRow, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, DeliveryRow, EventRow,
-    ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun,
-    NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, RecordFilter, RecordKey, RecordRow, RunInput, RunModel,
-    RunQuery, RunRow, Since, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow, acting,
+    Act, AssetKey, AssetRow, AuditRow, Child, ChildOf, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow,
+    DeliveryRow, EventRow, ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint,
+    NOWHERE, NewJob, NewRun, NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, REPLICA, RecordFilter, RecordKey,
+    RecordRow, ReplicaRow, RunInput, RunModel, RunQuery, RunRow, ServingKey, ServingRow, Since, Stopped, TargetRow,
+    TargetState, Texts, VersionFilter, WorkspaceRow, acting,
 };
 
 use std::{
@@ -91,10 +92,14 @@ pub enum Bell {
     Clusters,
     /// What is to be told to webhooks.
     Deliveries,
+    /// What routers and the serving loop look at: endpoints, deployments, replicas, jobs that end.
+    Serving,
+    /// Something for a job that consists of others: it came, is to stop, or one of its children has ended.
+    Parents,
 }
 
 /// How many bells there are.
-pub(crate) const BELLS: usize = 6;
+pub(crate) const BELLS: usize = 8;
 
 /// A handle to the store; cheap to clone.
 #[derive(Clone)]
@@ -175,6 +180,11 @@ impl Store {
         self.bells[bell as usize].subscribe()
     }
 
+    /// Rings for something that changed outside the database.
+    pub fn ring(&self, bell: Bell) {
+        self.bells[bell as usize].send_modify(|count| *count += 1);
+    }
+
     pub fn home(&self) -> &Path {
         &self.home
     }
@@ -218,6 +228,11 @@ impl Error {
 impl<'c> Tx<'c> {
     fn on(on: &'c mut dyn engine::Connection, keyring: &'c secrets::Keyring) -> Tx<'c> {
         Tx { on, changes: 0, rung: [false; BELLS], keyring }
+    }
+
+    /// The keys of this home.
+    pub fn keyring(&self) -> &secrets::Keyring {
+        self.keyring
     }
 
     /// Random bytes from the operating system.

@@ -13,7 +13,7 @@ use domain::{Assignment, Place, job::Failure};
 use std::{
     convert::Infallible,
     fs,
-    io::{Read, Seek, SeekFrom, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -21,6 +21,11 @@ use std::{
 /// How much of the end of a log goes into a failure message.
 const TAIL_BYTES: u64 = 4096;
 const TAIL_LINES: usize = 20;
+/// How far back a cause is looked for.
+const END_BYTES: u64 = 128 << 10;
+
+/// A replica may print for months: a log past this begins anew.
+const CUT_AT: u64 = 16 << 20;
 
 /// How long a command runs before its log is put in its place, empty or not.
 const PUBLISH_AFTER: Duration = Duration::from_millis(100);
@@ -134,20 +139,81 @@ impl Logs {
 
     /// The last lines of a rank's log.
     pub(crate) fn tail(&self, rank: u32) -> String {
+        let text = self.last_bytes(rank, TAIL_BYTES);
+        let lines: Vec<&str> = text.trim_end().lines().collect();
+        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+    }
+
+    /// As much of the end of a rank's log as a cause may be far from it.
+    pub(crate) fn end(&self, rank: u32) -> String {
+        self.last_bytes(rank, END_BYTES)
+    }
+
+    fn last_bytes(&self, rank: u32, most: u64) -> String {
         let opened = fs::File::open(self.user(rank)).or_else(|_| fs::File::open(self.draft(rank)));
         let Ok(mut file) = opened else { return String::new() };
         let length = file.metadata().map_or(0, |meta| meta.len());
-        let _ = file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)));
+        let _ = file.seek(SeekFrom::Start(length.saturating_sub(most)));
         let mut bytes = Vec::new();
-        let _ = file.take(TAIL_BYTES).read_to_end(&mut bytes);
-        let text = String::from_utf8_lossy(&bytes);
-        let lines: Vec<&str> = text.trim_end().lines().collect();
-        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+        let _ = file.take(most).read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Begins logs anew that have grown long. Their processes go on writing at the end of them, wherever that is.
+    pub(crate) async fn cut(&self) {
+        let told = self.root.join("system_logs").join(format!("lifecycle{}.log", self.suffix));
+        for log in self.own.iter().map(|rank| self.user(*rank)).chain([told]) {
+            let away = self.are_away();
+            let cut = tokio::task::spawn_blocking(move || cut(&log, CUT_AT, away)).await;
+            if let Ok(Err(error)) = cut {
+                tracing::error!(error = &error as &dyn std::error::Error, "cannot cut a log");
+            }
+        }
     }
 }
 
 impl crate::environment::Log for Logs {
     fn line(&self, text: &str) {
         self.system("environment.log", text);
+    }
+}
+
+/// Empties a log that is longer than `limit`. What it held is kept beside it, unless the server has it by now.
+fn cut(log: &Path, limit: u64, away: bool) -> io::Result<()> {
+    if !fs::metadata(log).is_ok_and(|meta| meta.len() > limit) {
+        return Ok(());
+    }
+    let older = log.with_extension("1.txt");
+    let before = match (away, older.file_name()) {
+        (false, Some(name)) => {
+            fs::copy(log, &older)?;
+            format!("the part before is in `{}`, and older parts are gone", name.to_string_lossy())
+        }
+        _ => "the server has the part before, as far as it could be reached".to_owned(),
+    };
+    let mut file = fs::File::options().append(true).open(log)?;
+    file.set_len(0)?;
+    writeln!(file, "[peregrine] this log was cut here when it had grown past {limit} bytes; {before}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_is_cut_keeps_its_last_part_and_takes_what_comes() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("std_log.txt");
+        let mut writer = fs::File::options().create(true).append(true).open(&log).unwrap();
+        writeln!(writer, "{}", "a".repeat(50)).unwrap();
+        cut(&log, 100, false).unwrap();
+        assert_eq!(fs::metadata(&log).unwrap().len(), 51, "it is not long yet");
+        writeln!(writer, "{}", "b".repeat(100)).unwrap();
+        cut(&log, 100, false).unwrap();
+        writeln!(writer, "after").unwrap();
+        let text = fs::read_to_string(&log).unwrap();
+        assert!(text.starts_with("[peregrine]") && text.contains("`std_log.1.txt`"), "{text}");
+        assert!(text.ends_with("\nafter\n") && text.lines().count() == 2, "{text}");
+        assert_eq!(fs::metadata(folder.path().join("std_log.1.txt")).unwrap().len(), 152);
     }
 }

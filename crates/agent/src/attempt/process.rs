@@ -1,6 +1,6 @@
-//! Running: the processes of an attempt under the keeper, their end, and what it means.
+//! Running: the processes of an attempt under the keeper, and how they end.
 
-use super::{Halt, RunMark, Stop, Stopped, command, logs::Logs, share, variables::marker};
+use super::{Halt, RunMark, Stop, Stopped, logs::Logs, serve, share, variables::marker, verdict};
 use crate::{
     cgroup::Cgroup,
     container,
@@ -31,18 +31,21 @@ pub(crate) struct Process {
 pub(crate) struct AllEnded {
     pub(super) code: Option<i32>,
     pub(super) signal: Option<i32>,
-    rank: u32,
+    pub(super) rank: u32,
     /// The keeper went away and took the exit code with it.
-    lost: bool,
-    timed_out: bool,
-    stopped: Option<String>,
+    pub(super) lost: bool,
+    pub(super) timed_out: bool,
+    pub(super) stopped: Option<String>,
     /// It was stopped by the place it ran in, and may be tried again elsewhere.
     #[serde(default)]
-    leaves: bool,
-    out_of_memory: bool,
+    pub(super) leaves: bool,
+    pub(super) out_of_memory: bool,
     /// Of the container the agent is in; 0 where the limit is the plan's.
     #[serde(default)]
-    memory_limit: u64,
+    pub(super) memory_limit: u64,
+    /// Why a replica had to be ended.
+    #[serde(default)]
+    pub(super) unfit: Option<Failure>,
 }
 
 /// The keeper's key for a rank.
@@ -63,7 +66,7 @@ pub(super) async fn run(
         lost(cx, assignment, mark, logs, stopped).await
     } else {
         start(cx, assignment, mark).await?;
-        attend(cx, assignment, mark, logs, stopped).await?
+        attend(cx, assignment, mark, logs, stopped, !known).await?
     };
     if let Some(name) = &mark.cgroup {
         Cgroup::dismiss(name);
@@ -88,7 +91,7 @@ async fn start(cx: &Context, assignment: &Assignment, mark: &RunMark) -> Result<
             Err(LinkError::Gone) => return keeper_gone().await,
             Err(error) => {
                 end_all(cx, assignment, mark, Duration::ZERO).await;
-                return Err(unstarted(&program, &error).into());
+                return Err(verdict::unstarted(&program, &error).into());
             }
         }
     }
@@ -103,12 +106,14 @@ async fn attend(
     mark: &RunMark,
     logs: &Logs,
     stopped: &mut Stopped,
+    fresh: bool,
 ) -> Result<AllEnded, Halt> {
     let deadline = deadline(cx, assignment, mark);
     let outcome = tokio::select! {
         ended = all_ended(cx, assignment) => ended,
         stop = asked_to_stop(stopped) => Err(Interrupt::Stop(stop)),
         () = deadline => Err(Interrupt::Timeout),
+        failure = serve::watch(cx, assignment, mark, logs, fresh) => Err(Interrupt::Unfit(failure)),
         never = logs.publish_soon() => match never {},
     };
     match outcome {
@@ -128,6 +133,7 @@ async fn attend(
             let ended = AllEnded::of(first, &last);
             Ok(match interrupt {
                 Interrupt::Stop(stop) => ended.stopped_by(stop),
+                Interrupt::Unfit(failure) => AllEnded { unfit: Some(failure), ..ended },
                 _ => AllEnded { timed_out: true, ..ended },
             })
         }
@@ -148,6 +154,7 @@ impl AllEnded {
             leaves: false,
             out_of_memory: false,
             memory_limit: 0,
+            unfit: None,
         }
     }
 
@@ -162,20 +169,24 @@ impl AllEnded {
 
 /// Whether the kernel killed something of the attempt's for want of memory, and the limit where it is not the plan's.
 fn out_of_memory(mark: &RunMark) -> (bool, u64) {
+    let killed = oom_kills(mark).is_some_and(|kills| kills > 0);
+    let own = if mark.cgroup.is_none() && killed { Cgroup::own() } else { None };
+    (killed, own.and_then(|own| own.memory_limit()).unwrap_or(0))
+}
+
+/// How many processes of the attempt the kernel has killed for want of memory, where that can be known.
+pub(super) fn oom_kills(mark: &RunMark) -> Option<u64> {
     match (&mark.cgroup, mark.oom_kills) {
-        (Some(name), _) => (Cgroup::open(name).is_some_and(|group| group.oom_killed()), 0),
-        (None, Some(before)) => {
-            let own = Cgroup::own();
-            let kills = own.as_ref().and_then(Cgroup::oom_kills);
-            (kills.is_some_and(|kills| kills > before), own.and_then(|own| own.memory_limit()).unwrap_or(0))
-        }
-        (None, None) => (false, 0),
+        (Some(name), _) => Cgroup::open(name)?.oom_kills(),
+        (None, Some(before)) => Some(Cgroup::own()?.oom_kills()?.saturating_sub(before)),
+        (None, None) => None,
     }
 }
 
 enum Interrupt {
     Stop(Stop),
     Timeout,
+    Unfit(Failure),
     Gone,
 }
 
@@ -236,13 +247,13 @@ pub(super) fn container_name(folder: &Path, rank: u32) -> String {
 /// A name for what an attempt has in places that the whole machine shares: attempts of two homes may have the same id,
 /// but never the same folder.
 pub(super) fn name_on_machine(folder: &Path) -> String {
-    // FNV-1a, written out: the name must hold for as long as the attempt lives, whichever version of us looks.
-    let hash = folder
-        .as_os_str()
-        .as_encoded_bytes()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{}-{hash:016x}", folder.file_name().unwrap_or_default().to_string_lossy())
+    format!("{}-{:016x}", folder.file_name().unwrap_or_default().to_string_lossy(), hash_of(folder))
+}
+
+/// FNV-1a, written out: names made of it must hold for as long as an attempt lives, whichever version of us looks.
+pub(super) fn hash_of(path: &Path) -> u64 {
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 async fn all_gone(cx: &Context, assignment: &Assignment, ranks: &[u32], marker: &str) {
@@ -260,8 +271,9 @@ async fn all_gone(cx: &Context, assignment: &Assignment, ranks: &[u32], marker: 
 async fn lost(cx: &Context, assignment: &Assignment, mark: &RunMark, logs: &Logs, stopped: &mut Stopped) -> AllEnded {
     let marker = marker(&cx.folder(&assignment.attempt));
     logs.system("lifecycle.log", "the keeper of this attempt was killed; its exit code will not be known");
-    let (mut reason, mut timed_out) = (None, false);
+    let (mut reason, mut timed_out, mut unfit) = (None, false, None);
     let mut deadline = std::pin::pin!(deadline(cx, assignment, mark));
+    let mut watch = std::pin::pin!(serve::watch(cx, assignment, mark, logs, false));
     while alive(&marker) {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(500)) => {}
@@ -273,9 +285,13 @@ async fn lost(cx: &Context, assignment: &Assignment, mark: &RunMark, logs: &Logs
                 timed_out = true;
                 cx.link.sweep(&marker);
             }
+            failure = &mut watch, if unfit.is_none() => {
+                unfit = Some(failure);
+                cx.link.sweep(&marker);
+            }
         }
     }
-    let ended = AllEnded { lost: true, timed_out, ..AllEnded::of(0, &UNKNOWN) };
+    let ended = AllEnded { lost: true, timed_out, unfit, ..AllEnded::of(0, &UNKNOWN) };
     match reason {
         Some(stop) => ended.stopped_by(stop),
         None => ended,
@@ -291,74 +307,6 @@ fn alive(marker: &str) -> bool {
             && fs::read(entry.path().join("environ"))
                 .is_ok_and(|environ| environ.split(|b| *b == 0).any(|variable| variable == marker.as_bytes()))
     })
-}
-
-/// What the end of the processes means for the attempt.
-pub(super) fn verdict(ended: &AllEnded, assignment: &Assignment, logs: &Logs) -> Result<(), Halt> {
-    if let Some(reason) = ended.stopped.clone() {
-        return Err(Halt::Stopped(if ended.leaves { Stop::Leave(reason) } else { Stop::Asked(reason) }));
-    }
-    if ended.timed_out {
-        let seconds = assignment.plan.timeout_seconds.unwrap_or(0);
-        let reason = format!("it ran longer than its `limits.timeout` of {seconds} s");
-        return Err(Halt::Stopped(Stop::Asked(reason)));
-    }
-    let of_rank = if share::ranks(assignment) > 1 { format!(" of rank {}", ended.rank) } else { String::new() };
-    let mut failure = match (ended.code, ended.signal) {
-        (Some(0), _) => return Ok(()),
-        _ if ended.lost => Failure::new(
-            "ExitCodeLost",
-            "the keeper process was killed while the command ran, so how the command ended is not known; see its log",
-        ),
-        _ if ended.out_of_memory => {
-            let planned = assignment.plan.limits.map_or(0, |limits| limits.memory_bytes);
-            let limit = if ended.memory_limit > 0 { ended.memory_limit } else { planned };
-            let limit = domain::resources::humane_bytes(limit);
-            Failure::new(
-                "UserError.OutOfMemory",
-                format!("the command{of_rank} used more memory than its limit of {limit} and was killed"),
-            )
-        }
-        (Some(127), _) => Failure::new(
-            "UserError.CommandNotFound",
-            format!("the command{of_rank} exited with code 127: a program was not found"),
-        ),
-        (Some(code), _) => Failure::new("UserError.ExitCode", format!("the command{of_rank} exited with code {code}")),
-        (None, Some(signal)) => {
-            let hint = if signal == 9 { "; the machine may have run out of memory" } else { "" };
-            Failure::new(
-                "UserError.Signal",
-                format!("the command{of_rank} was ended by signal {signal} ({}){hint}", name_of(signal)),
-            )
-        }
-        (None, None) => Failure::new("ExitCodeLost", "how the command ended is not known"),
-    };
-    failure.exit_code = ended.code.or_else(|| ended.signal.map(|signal| 128 + signal));
-    failure.signal = ended.signal;
-    failure.last_lines = logs.tail(ended.rank);
-    Err(failure.into())
-}
-
-fn unstarted(program: &str, error: &LinkError) -> Failure {
-    match error {
-        LinkError::Missing if command::is_shell(program) => Failure {
-            exit_code: Some(127),
-            ..Failure::new(
-                "UserError.NoShell",
-                format!(
-                    "there is no `{program}` here, and the command needs a shell (next step: use an image with one, or make the command a single program with plain arguments)"
-                ),
-            )
-        },
-        LinkError::Missing => Failure {
-            exit_code: Some(127),
-            ..Failure::new("UserError.CommandNotFound", format!("the program `{program}` was not found on the node"))
-        },
-        other => Failure {
-            exit_code: Some(126),
-            ..Failure::new("UserError.CommandNotStarted", format!("`{program}` did not start: {other}"))
-        },
-    }
 }
 
 /// Without its keeper an agent has nothing to attend to: it is about to be replaced together with it.
@@ -379,23 +327,4 @@ async fn deadline(cx: &Context, assignment: &Assignment, mark: &RunMark) {
     let Some(seconds) = assignment.plan.timeout_seconds else { return std::future::pending().await };
     let limit = Duration::from_secs(seconds);
     tokio::time::sleep(limit.saturating_sub(cx.now().since(mark.started_at))).await;
-}
-
-fn name_of(signal: i32) -> &'static str {
-    match signal {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        15 => "SIGTERM",
-        24 => "SIGXCPU",
-        25 => "SIGXFSZ",
-        _ => "see `man 7 signal`",
-    }
 }

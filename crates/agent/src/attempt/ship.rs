@@ -31,7 +31,8 @@ pub(super) struct Shipper<'a> {
 enum Known {
     /// An agent before this one may have sent some of it.
     Nothing,
-    Length(u64),
+    /// How much the server has, and how far into the file that is: a file that was cut begins anew, and its log goes on.
+    Sent { there: u64, here: u64 },
     /// The server will not have it, now or later.
     Refused,
 }
@@ -66,8 +67,8 @@ impl<'a> Shipper<'a> {
             let mut nothing_new = true;
             for name in names(self.root) {
                 let known = self.files.get(&name).copied().unwrap_or(Known::Nothing);
-                let Some((offset, piece)) = next_piece(&self.root.join(&name), known) else { continue };
-                let known = self.send(&name, offset, piece).await?;
+                let Some(next) = next_piece(&self.root.join(&name), known) else { continue };
+                let known = self.send(&name, next).await?;
                 self.files.insert(name, known);
                 nothing_new = false;
             }
@@ -77,10 +78,10 @@ impl<'a> Shipper<'a> {
         }
     }
 
-    async fn send(&self, name: &str, offset: u64, piece: Vec<u8>) -> Result<Known, CallError> {
+    async fn send(&self, name: &str, Piece { there: offset, here, bytes }: Piece) -> Result<Known, CallError> {
         let path = format!("/agent/v1/attempts/{}/logs/{name}?offset={offset}", self.attempt);
         let sent = self.cx.server.call(async |client: Client| {
-            let request = client.request(Method::PUT, &path).body(piece);
+            let request = client.request(Method::PUT, &path).body(bytes);
             let answer = request.send().await.map_err(|error| client.unreachable(error))?;
             let taken = answer.status().is_success() || answer.status() == StatusCode::CONFLICT;
             let next = answer.headers().get(NEXT).filter(|_| taken);
@@ -90,7 +91,7 @@ impl<'a> Shipper<'a> {
             }
         });
         match sent.await {
-            Ok(length) => Ok(Known::Length(length)),
+            Ok(there) => Ok(Known::Sent { there, here: (here + there).saturating_sub(offset) }),
             Err(error) if error.refused().is_some_and(|status| NEVER.contains(&status)) => {
                 let text = format!("the rest of `{name}` is left out: {error}");
                 self.cx.reporter.say(self.attempt, self.cx.now(), What::Notice { text });
@@ -110,14 +111,25 @@ fn names(root: &Path) -> Vec<String> {
     FOLDERS.into_iter().flat_map(in_folder).collect()
 }
 
-/// What to send next of a file and where it belongs. A piece without bytes asks how much the server has.
-fn next_piece(path: &Path, known: Known) -> Option<(u64, Vec<u8>)> {
+/// A part of a file, where it belongs in the log and where it lies here.
+struct Piece {
+    there: u64,
+    here: u64,
+    bytes: Vec<u8>,
+}
+
+/// What to send next of a file. A piece without bytes asks how much the server has.
+fn next_piece(path: &Path, known: Known) -> Option<Piece> {
     let file = fs::File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
     match known {
-        Known::Nothing => Some((length, Vec::new())),
-        Known::Length(sent) if sent < length => read_at(&file, sent).ok().map(|piece| (sent, piece)),
-        Known::Length(_) | Known::Refused => None,
+        Known::Nothing => Some(Piece { there: length, here: length, bytes: Vec::new() }),
+        Known::Sent { there, here } => {
+            let here = if here > length { 0 } else { here };
+            let bytes = read_at(&file, here).ok().filter(|bytes| !bytes.is_empty())?;
+            Some(Piece { there, here, bytes })
+        }
+        Known::Refused => None,
     }
 }
 

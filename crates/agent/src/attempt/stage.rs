@@ -2,7 +2,13 @@
 //!
 //! Staging may be repeated from the start: whatever an earlier try left is removed first.
 
-use super::{Halt, Stopped, command, disk, logs::Logs, process::Process, share, variables};
+use super::{
+    Halt, Stopped, command, disk,
+    logs::Logs,
+    process::Process,
+    serve::{Replica, Start},
+    share, variables,
+};
 use crate::{
     cgroup::Cgroup,
     container,
@@ -11,21 +17,30 @@ use crate::{
     environment::{self, Ready},
 };
 use domain::{
-    Assignment, Place, PlannedInput, PlannedOutput,
+    Assignment, EnvironmentPlan, Place, PlannedInput, PlannedOutput,
     assignment::{InputMode, OutputMode},
     job::Failure,
     report::What,
+    resources::humane_bytes,
 };
 use std::{
     collections::BTreeMap,
     fs, io,
+    net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
+use tokio::time::Instant;
+
+/// What a replica waits for before it starts, in the words of its user's tools: the log of its storage initializer.
+const STAGING_LOG: &str = "storage-initializer.log";
 
 pub(super) struct Staged {
     pub(super) processes: Vec<Process>,
     pub(super) isolation: &'static str,
     pub(super) cgroup: Option<String>,
+    /// Where a replica will listen.
+    pub(super) address: Option<SocketAddr>,
 }
 
 pub(super) async fn stage(
@@ -48,20 +63,32 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     let work = folder.join("work");
     cx.folders.make(&folder).map_err(disk)?;
     if let Some(code) = &plan.code {
-        say(cx, assignment, "copies the code");
+        say(cx, assignment, logs, "copies the code");
         cx.data.copy(code, &assignment.secrets, &work).await.map_err(|e| data_failure("code", &e))?;
     }
     let inputs = stage_inputs(cx, assignment, &folder, logs).await?;
     let outputs = stage_outputs(assignment, &folder)?;
-    let ready = software(cx, assignment, &folder, logs).await?;
+    let replica = Replica::of(assignment, &folder, &inputs)?;
+    let asked = match &replica {
+        Some(replica) => replica.environment(cx).await?,
+        None => plan.environment.clone(),
+    };
+    let ready = software(cx, assignment, &asked, &folder, logs).await?;
     for notice in &ready.notices {
         cx.reporter.say(&assignment.attempt, cx.now(), What::Notice { text: notice.clone() });
     }
-    let argv = command::arguments(assignment, &inputs, &outputs)?;
+    let start = replica.map(|replica| replica.start(cx, assignment, &ready)).transpose()?;
+    let argv = match &start {
+        Some(start) if !start.argv.is_empty() => start.argv.clone(),
+        // What the image was made to start.
+        Some(_) if plan.command.trim().is_empty() && ready.image.is_some() => Vec::new(),
+        _ => command::arguments(assignment, &inputs, &outputs)?,
+    };
     // In a pod the limits are the pod's.
     let cgroup = if cx.pod.is_none() { limit(assignment, &folder, logs) } else { None };
     let mut environment = ready.variables.clone();
     environment.extend(cx.pod.iter().flat_map(|pod| pod.variables()));
+    environment.extend(start.iter().flat_map(|start| start.variables.clone()));
     let paths = variables::Paths {
         folder: &folder,
         work: &work,
@@ -74,8 +101,8 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     };
     let processes = share::own(assignment).into_iter().map(|rank| {
         let variables = variables::of_rank(assignment, &paths, rank);
-        let argv =
-            in_container(assignment, &ready, &argv, &variables, &paths, rank).unwrap_or_else(|| resolve(&argv, &ready));
+        let argv = in_container(assignment, &ready, (&argv, start.as_ref()), &variables, &paths, rank)
+            .unwrap_or_else(|| resolve(&argv, &ready));
         Process {
             argv,
             variables,
@@ -88,6 +115,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
         processes: processes.collect(),
         isolation: ready.isolation,
         cgroup: cgroup.is_some().then(|| super::process::name_on_machine(&folder)),
+        address: start.map(|start| start.address),
     })
 }
 
@@ -102,11 +130,16 @@ pub(super) fn clean(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-async fn software(cx: &Context, assignment: &Assignment, folder: &Path, logs: &Logs) -> Result<Ready, Failure> {
-    let plan = &assignment.plan.environment;
+async fn software(
+    cx: &Context,
+    assignment: &Assignment,
+    plan: &EnvironmentPlan,
+    folder: &Path,
+    logs: &Logs,
+) -> Result<Ready, Failure> {
     let asks = plan.image.is_some() || plan.conda.is_some() || plan.build.is_some() || !plan.pip.is_empty();
     if asks {
-        say(cx, assignment, &format!("prepares environment `{}`", plan.label));
+        say(cx, assignment, logs, &format!("prepares environment `{}`", plan.label));
     }
     let context = match &plan.build {
         Some((place, _)) => {
@@ -133,14 +166,30 @@ async fn stage_inputs(
             PlannedInput::Data { uri, mode: InputMode::Direct, .. } => uri.clone(),
             PlannedInput::Data { place, mode, .. } => {
                 let what = format!("input `{name}`");
-                say(cx, assignment, &format!("fetches {what}"));
+                say(cx, assignment, logs, &format!("fetches {what}"));
+                let since = Instant::now();
                 let path = stage_data(cx, assignment, place, *mode, &folder.join("inputs").join(name), logs).await;
-                path.map_err(|error| data_failure(&what, &error))?.display().to_string()
+                let path = path.map_err(|error| data_failure(&what, &error))?;
+                if assignment.plan.serve.is_some() {
+                    tell_speed(logs, &what, &path, since.elapsed()).await;
+                }
+                path.display().to_string()
             }
         };
         values.insert(name.clone(), value);
     }
     Ok(values)
+}
+
+/// How much there was and how long it took, for whoever waits for a replica.
+async fn tell_speed(logs: &Logs, what: &str, path: &Path, took: Duration) {
+    let at = path.to_owned();
+    let walked = tokio::task::spawn_blocking(move || crate::data::walk(&at)).await;
+    let Ok(Ok(tree)) = walked else { return };
+    let bytes: u64 = tree.entries.iter().map(|entry| entry.bytes).sum();
+    let rate = bytes as f64 / took.as_secs_f64().max(0.001);
+    let (size, rate) = (humane_bytes(bytes), humane_bytes(rate as u64));
+    logs.system(STAGING_LOG, &format!("{what} is there: {size} in {} ({rate} a second)", domain::time::humane(took)));
 }
 
 async fn stage_data(
@@ -219,7 +268,7 @@ fn resolve(argv: &[String], ready: &Ready) -> Vec<String> {
 fn in_container(
     assignment: &Assignment,
     ready: &Ready,
-    argv: &[String],
+    (argv, start): (&[String], Option<&Start>),
     variables: &[(String, Option<String>)],
     paths: &variables::Paths<'_>,
     rank: u32,
@@ -246,10 +295,15 @@ fn in_container(
         shm_bytes: assignment.plan.shm_bytes,
         extra: &assignment.plan.docker_args,
         name: &super::process::container_name(paths.folder, rank),
+        placed: start.map_or(&[], |start| &start.mounts),
+        publish: start.and_then(|start| Some((start.address.port(), start.publish?))),
     }))
 }
 
-fn say(cx: &Context, assignment: &Assignment, text: &str) {
+fn say(cx: &Context, assignment: &Assignment, logs: &Logs, text: &str) {
+    if assignment.plan.serve.is_some() {
+        logs.system(STAGING_LOG, text);
+    }
     cx.reporter.say(&assignment.attempt, cx.now(), What::Note { text: text.to_owned() });
 }
 

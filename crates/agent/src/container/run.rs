@@ -15,10 +15,12 @@ use std::{
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
     pub image: &'a Image,
-    /// Program and arguments; takes the place of the image's entry point.
+    /// Program and arguments; takes the place of the image's entry point. Empty: the image starts what it is made for.
     pub argv: &'a [String],
     /// Folders and files of the host, seen inside under their own path.
     pub mounts: &'a [PathBuf],
+    /// The same under another path inside.
+    pub placed: &'a [(PathBuf, String)],
     pub variables: &'a BTreeMap<String, String>,
     /// The folder to run in; usually one of the mounts.
     pub folder: &'a Path,
@@ -29,6 +31,8 @@ pub struct Run<'a> {
     /// Arguments of the user's own, such as `--ipc=host`.
     pub extra: &'a [String],
     pub name: &'a str,
+    /// A port of loopback that leads to one inside. The container has a network of its own then.
+    pub publish: Option<(u16, u16)>,
 }
 
 /// Variables the client itself depends on: for these the value must be on the command line.
@@ -44,22 +48,23 @@ pub fn wrap(run: &Run<'_>) -> Vec<String> {
 pub(super) fn wrap_as(run: &Run<'_>, (user, group): (u32, u32)) -> Vec<String> {
     let mut line = vec![run.image.engine.program.display().to_string()];
     let mut add = |parts: &[&str]| line.extend(parts.iter().map(|part| (*part).to_owned()));
-    add(&[
-        "run",
-        "--rm",
-        "--init",
-        "--network=host",
-        "--name",
-        run.name,
-        "--workdir",
-        &run.folder.display().to_string(),
-    ]);
+    let network = match run.publish {
+        Some((here, inside)) => format!("--publish=127.0.0.1:{here}:{inside}"),
+        None => "--network=host".to_owned(),
+    };
+    add(&["run", "--rm", "--init", &network, "--name", run.name]);
+    if !run.argv.is_empty() {
+        add(&["--workdir", &run.folder.display().to_string()]);
+    }
     if run.image.engine.kind == Kind::Docker && user != 0 {
         // Rootless podman maps the container's root to this user; docker needs to be told.
         add(&["--user", &format!("{user}:{group}")]);
     }
     for mount in run.mounts {
-        add(&["--mount", &mount_option(mount)]);
+        add(&["--mount", &mount_option(mount, &mount.display().to_string())]);
+    }
+    for (mount, inside) in run.placed {
+        add(&["--mount", &mount_option(mount, inside)]);
     }
     for (name, value) in run.variables {
         match CLIENTS_OWN.contains(&name.as_str()) {
@@ -70,20 +75,23 @@ pub(super) fn wrap_as(run: &Run<'_>, (user, group): (u32, u32)) -> Vec<String> {
     for option in limits(run).iter().chain(&gpus(run)).chain(run.extra) {
         add(&[option]);
     }
+    let Some((program, arguments)) = run.argv.split_first() else {
+        add(&[&run.image.reference]);
+        return line;
+    };
     // Some images have an entry point that would swallow the command.
-    let (program, arguments) = run.argv.split_first().map_or(("", &[][..]), |(program, rest)| (program.as_str(), rest));
     add(&["--entrypoint", program, &run.image.reference]);
     line.extend(arguments.iter().cloned());
     line
 }
 
 /// Fields are comma-separated values, in which a path with a comma or a quote has to be quoted.
-fn mount_option(path: &Path) -> String {
-    let field = |name: &str| {
-        let text = format!("{name}={}", path.display());
+fn mount_option(path: &Path, inside: &str) -> String {
+    let field = |name: &str, value: &str| {
+        let text = format!("{name}={value}");
         if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
     };
-    format!("type=bind,{},{}", field("source"), field("target"))
+    format!("type=bind,{},{}", field("source", &path.display().to_string()), field("target", inside))
 }
 
 fn limits(run: &Run<'_>) -> Vec<String> {

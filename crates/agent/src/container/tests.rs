@@ -16,14 +16,16 @@ fn program(folder: &Path, name: &str, script: &str) -> PathBuf {
     path
 }
 
-fn line(kind: Kind) -> String {
+fn line(kind: Kind, argv: &[&str], publish: Option<(u16, u16)>) -> String {
+    let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
     let image = Image { engine: Engine { kind, program: "/bin/e".into() }, reference: "i:1".into() };
     let env = BTreeMap::from([("PATH".to_owned(), "/bin".to_owned()), ("TOKEN".to_owned(), "secret".to_owned())]);
     let mounts = [PathBuf::from("/w"), PathBuf::from("/a,b")];
     let run = Run {
         image: &image,
-        argv: &["sh".to_owned(), "-c".to_owned(), "echo $HOME; x".to_owned()],
+        argv: &argv,
         mounts: &mounts,
+        placed: &[("/m".into(), "/var/models/m".to_owned())],
         variables: &env,
         folder: Path::new("/w"),
         gpus: &[0, 2],
@@ -31,6 +33,7 @@ fn line(kind: Kind) -> String {
         shm_bytes: Some(64),
         extra: &["--ipc=host".to_owned()],
         name: "job-1",
+        publish,
     };
     run::wrap_as(&run, (1000, 100)).join("|")
 }
@@ -38,13 +41,21 @@ fn line(kind: Kind) -> String {
 #[test]
 fn the_command_line_holds_everything_and_no_secret() {
     let common = "--mount|type=bind,source=/w,target=/w|--mount|type=bind,\"source=/a,b\",\"target=/a,b\"|\
-                  --env|PATH=/bin|--env|TOKEN|--cpus=1.5|--memory=1024b|--shm-size=64b";
+                  --mount|type=bind,source=/m,target=/var/models/m|--env|PATH=/bin|--env|TOKEN|--cpus=1.5|--memory=1024b|--shm-size=64b";
     let start = "/bin/e|run|--rm|--init|--network=host|--name|job-1|--workdir|/w";
     let end = "--ipc=host|--entrypoint|sh|i:1|-c|echo $HOME; x";
     let podman = format!("{start}|{common}|--device=nvidia.com/gpu=0|--device=nvidia.com/gpu=2|{end}");
     let docker = format!("{start}|--user|1000:100|{common}|--gpus=\"device=0,2\"|{end}");
-    assert_eq!(line(Kind::Podman), podman);
-    assert_eq!(line(Kind::Docker), docker);
+    let argv = ["sh", "-c", "echo $HOME; x"];
+    assert_eq!(line(Kind::Podman, &argv, None), podman);
+    assert_eq!(line(Kind::Docker, &argv, None), docker);
+}
+
+#[test]
+fn an_image_that_starts_by_itself_is_reached_by_a_port_of_its_own() {
+    let line = line(Kind::Podman, &[], Some((10_001, 8000)));
+    let start = "/bin/e|run|--rm|--init|--publish=127.0.0.1:10001:8000|--name|job-1|--mount|";
+    assert!(line.starts_with(start) && line.ends_with("|--ipc=host|i:1"), "{line}");
 }
 
 #[test]

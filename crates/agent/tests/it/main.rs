@@ -5,4 +5,5 @@
 mod data;
 mod environment;
 mod pod;
+mod serve;
 mod servers;

@@ -2,8 +2,8 @@
 //!
 //! The test binary plays all roles: a script that the keeper takes for the program starts it again as the agent.
 
-mod house;
-mod stand_in;
+pub(crate) mod house;
+pub(crate) mod stand_in;
 
 use domain::{
     Assignment, AttemptId, JobName, Outcome, Part, Place, Plan,
@@ -14,7 +14,7 @@ use house::{House, wait_for};
 use stand_in::StandIn;
 use std::{collections::BTreeMap, fs};
 
-fn attempt() -> AttemptId {
+pub(crate) fn attempt() -> AttemptId {
     AttemptId::of(7, 0)
 }
 
@@ -42,7 +42,7 @@ fn gang(command: &str, kind: DistributionKind, per_node: u32) -> Assignment {
 /// The words of what was reported of a part, without notes.
 fn story(server: &StandIn, part: u32) -> Vec<&'static str> {
     let name = |what: What| match what {
-        What::Note { .. } | What::Notice { .. } => None,
+        What::Note { .. } | What::Notice { .. } | What::Serving { .. } => None,
         What::Preparing => Some("preparing"),
         What::Started { .. } => Some("started"),
         What::Exited { .. } => Some("exited"),

@@ -1,5 +1,7 @@
 //! Sweep jobs.
 
+pub mod read;
+
 use super::{
     io, pipeline, put,
     tree::{carry, entries, iso_seconds, labels, python, some, word},
@@ -70,7 +72,10 @@ fn range_of(range: &Value) -> Value {
     let kind = word(range, "type").unwrap_or_default();
     let numbers = |keys: &[&str]| keys.iter().filter_map(|key| some(range, key).cloned()).collect::<Vec<Value>>();
     let values = match kind {
-        "choice" => vec![some(range, "values").cloned().unwrap_or_else(|| json!([]))],
+        "choice" => {
+            let values = some(range, "values").and_then(Value::as_array).into_iter().flatten();
+            vec![values.map(pick_of).collect()]
+        }
         "randint" => numbers(&["upper"]),
         "normal" | "lognormal" => numbers(&["mu", "sigma"]),
         "qnormal" | "qlognormal" => numbers(&["mu", "sigma", "q"]),
@@ -78,6 +83,18 @@ fn range_of(range: &Value) -> Value {
         _ => numbers(&["min_value", "max_value"]),
     };
     json!([kind, values])
+}
+
+/// A value of a choice; ranges inside a map are lists too.
+fn pick_of(value: &Value) -> Value {
+    let is_range = |inner: &Value| word(inner, "type").is_some_and(|kind| domain::spec::sweep::KINDS.contains(&kind));
+    match value {
+        Value::Object(map) => {
+            let inner = |inner: &Value| if is_range(inner) { range_of(inner) } else { inner.clone() };
+            map.iter().map(|(name, value)| (name.clone(), inner(value))).collect()
+        }
+        other => other.clone(),
+    }
 }
 
 fn limits(value: &Value) -> Value {

@@ -47,7 +47,7 @@ pub(crate) struct Gc {
 }
 
 /// Reads days, hours, minutes and seconds, such as `7d` or `1d12h`.
-fn time(text: &str) -> Result<Duration, String> {
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let (days, rest) = text.split_at(text.find('d').map_or(0, |at| at + 1));
     let time = if rest.is_empty() { String::new() } else { format!("T{rest}") };
     let read = domain::time::parse_iso_duration(&format!("P{days}{time}").to_uppercase());
@@ -80,6 +80,16 @@ pub(crate) struct Start {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Studio {
+    /// Show this job
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Print the link and open nothing; it works once, within two minutes
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Backup {
     /// File to write
     #[arg(long, value_name = "FILE")]
@@ -89,8 +99,11 @@ pub(crate) struct Backup {
 #[derive(Debug, Args)]
 pub(crate) struct Router {
     /// YAML file with endpoints, keys, traffic and replicas; read again when it changes
-    #[arg(long, value_name = "FILE")]
-    pub(crate) routes: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "server")]
+    pub(crate) routes: Option<PathBuf>,
+    /// Take the routes of a server, and go on with them while it is away: that of `server.url`, or of this machine
+    #[arg(long, conflicts_with = "routes")]
+    pub(crate) server: bool,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7480")]
     pub(crate) listen: SocketAddr,

@@ -1,8 +1,10 @@
 //! `peregrine schedule|online-endpoint|online-deployment|batch-endpoint|batch-deployment|registry …`.
 
 mod flags;
+mod serving;
 
 pub(crate) use flags::*;
+pub(crate) use serving::*;
 
 use super::{
     ValidateArgs,
@@ -64,8 +66,16 @@ pub(crate) enum OnlineEndpointVerb {
     Delete(Delete),
     /// Send a request to a deployment
     #[command(after_help = "Examples:\n  peregrine online-endpoint invoke -n iris --request-file sample.json\n  \
-                            peregrine online-endpoint invoke -n iris -r sample.json -d green")]
+                            peregrine online-endpoint invoke -n iris -r sample.json -d green\n\n\
+                            Exit codes: 0 answered, 1 the model failed, 2 the request, 3 not allowed, 4 no replica in time.")]
     Invoke(Invoke),
+    /// Send requests at a steady pace and print how long the answers took
+    #[command(
+        after_help = "Examples:\n  peregrine online-endpoint test -n iris -r sample.json --rps 100 --duration 30s\n  \
+                            peregrine online-endpoint test -n iris -d green -o json\n\n\
+                            Exit codes: 0 every request was answered, 1 some failed."
+    )]
+    Test(Test),
     /// Print the keys of an endpoint
     #[command(after_help = "Examples:\n  peregrine online-endpoint get-credentials -n iris --query primaryKey -o tsv")]
     GetCredentials(Name),
@@ -99,8 +109,15 @@ pub(crate) enum OnlineDeploymentVerb {
     #[command(after_help = "Examples:\n  peregrine online-deployment delete -n blue -e iris --yes")]
     Delete(DeploymentDelete),
     /// Print the last lines of a deployment's log
-    #[command(after_help = "Examples:\n  peregrine online-deployment get-logs -n blue -e iris --lines 100")]
+    #[command(after_help = "Examples:\n  peregrine online-deployment get-logs -n blue -e iris --lines 100\n  \
+                            peregrine online-deployment get-logs -n blue -e iris --follow")]
     GetLogs(GetLogs),
+    /// Move traffic to a deployment step by step, and back when it fails or is slow
+    #[command(after_help = "Examples:\n  peregrine online-deployment rollout -n green -e iris\n  \
+                            peregrine online-deployment rollout -n green -e iris --steps 10,50,100 --step-duration 5m\n  \
+                            peregrine online-deployment rollout -n green -e iris -r sample.json --rps 20\n\n\
+                            Exit codes: 0 it has the share of the last step, 1 the traffic was put back.")]
+    Rollout(Rollout),
     /// Check an online deployment file
     #[command(after_help = "Examples:\n  peregrine online-deployment validate -f blue.yml")]
     Validate(ValidateArgs),

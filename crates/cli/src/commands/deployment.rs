@@ -1,7 +1,11 @@
 //! `peregrine online-deployment …` and `peregrine batch-deployment …`.
 
+mod logs;
+mod progress;
+mod rollout;
+
 use super::{
-    Context,
+    Context, Session,
     endpoint::{BATCH as BATCH_ENDPOINT, ONLINE as ONLINE_ENDPOINT},
     record::{self, Kind, Place, short, state, text},
     settle,
@@ -11,7 +15,7 @@ use crate::{
         FileArgs,
         record::{
             BatchDeploymentCreate, BatchDeploymentVerb, Create, Deployment, DeploymentCreate, DeploymentUpdate,
-            GetLogs, OnlineDeploymentVerb,
+            OnlineDeploymentVerb,
         },
     },
     assemble,
@@ -20,7 +24,7 @@ use crate::{
     post::Post,
     upload::segment,
 };
-use api::arm::{Scope, tree::word};
+use api::arm::{Scope, show, tree::word};
 use domain::spec::shape::Noun;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -53,7 +57,11 @@ pub(super) async fn online(context: &Context, verb: OnlineDeploymentVerb) -> Don
             let place = self::at(&scope, "onlineEndpoints", &args.endpoint_name, &args.delete.name);
             record::delete(context, ONLINE, &place, &args.delete, "").await?;
         }
-        OnlineDeploymentVerb::GetLogs(args) => logs(context, &at(&args.which), &args).await?,
+        OnlineDeploymentVerb::GetLogs(args) => logs::print(context, &at(&args.which), &args).await?,
+        OnlineDeploymentVerb::Rollout(args) => {
+            let endpoint = Place::new(&scope, "onlineEndpoints", &args.which.endpoint_name);
+            return rollout::run(context, &endpoint, &at(&args.which), &args).await;
+        }
         OnlineDeploymentVerb::Validate(args) => record::validate(context, ONLINE, &args)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -88,15 +96,30 @@ async fn create_online(context: &Context, args: &DeploymentCreate) -> Done {
     let post = Post::open(context, common.dry_run).await?;
     let body = assemble::online_deployment(&post, &base, &spec).await?;
     let place = at(&post.scope, "onlineEndpoints", &endpoint, &name);
-    record::put(context, ONLINE, &post, &place, &body, !common.no_wait).await?;
-    if let (true, Some(session)) = (args.all_traffic, post.session()) {
+    let Some(session) = post.session().filter(|_| !common.no_wait || args.all_traffic) else {
+        return record::put(context, ONLINE, &post, &place, &body, false).await;
+    };
+    let made = bring_up(session, &place, &body).await?;
+    if args.all_traffic {
         let at = Place::new(&post.scope, "onlineEndpoints", &endpoint);
-        let mut found = record::fetch(ONLINE_ENDPOINT, session, &at).await?;
-        found["properties"]["traffic"] = json!({name.as_str(): 100});
-        send_back(session, &at, &found).await.doing(|| format!("cannot send the traffic of `{endpoint}` to it"))?;
+        let set = |found: &mut Value| {
+            found["properties"]["traffic"] = json!({name.as_str(): 100});
+            Ok(())
+        };
+        let body = record::edited(ONLINE_ENDPOINT, session, &at, set).await?;
+        let sent = settle::put(session, &at.path, &body, true).await;
+        sent.doing(|| format!("cannot send the traffic of `{endpoint}` to `{name}`"))?;
         context.output.note(&format!("all traffic of online endpoint `{endpoint}` goes to `{name}`"));
     }
-    Ok(())
+    context.output.show(&made)
+}
+
+/// Puts a deployment, shows how it comes up, and answers it as it is then.
+async fn bring_up(session: &Session<'_>, place: &Place, body: &Value) -> Done<Value> {
+    let doing = || format!("cannot deploy `{}`", place.name);
+    let (_, operation) = settle::begin(session, &place.path, body).await.doing(doing)?;
+    progress::follow(session, place, operation).await.doing(doing)?;
+    Ok(show::record(&record::fetch(ONLINE, session, place).await?))
 }
 
 async fn create_batch(context: &Context, args: &BatchDeploymentCreate) -> Done {
@@ -109,22 +132,16 @@ async fn create_batch(context: &Context, args: &BatchDeploymentCreate) -> Done {
     record::put(context, BATCH, &post, &place, &body, !common.no_wait).await?;
     if let (true, Some(session)) = (args.set_default, post.session()) {
         let at = Place::new(&post.scope, "batchEndpoints", &endpoint);
-        let mut found = record::fetch(BATCH_ENDPOINT, session, &at).await?;
-        found["properties"]["defaults"] = json!({"deploymentName": name});
-        send_back(session, &at, &found).await.doing(|| format!("cannot make it the default of `{endpoint}`"))?;
+        let set = |found: &mut Value| {
+            found["properties"]["defaults"] = json!({"deploymentName": name});
+            Ok(())
+        };
+        let body = record::edited(BATCH_ENDPOINT, session, &at, set).await?;
+        let sent = settle::put(session, &at.path, &body, true).await;
+        sent.doing(|| format!("cannot make it the default of `{endpoint}`"))?;
         context.output.note(&format!("batch endpoint `{endpoint}` uses `{name}` by default"));
     }
     Ok(())
-}
-
-async fn send_back(session: &super::Session<'_>, at: &Place, found: &Value) -> Done {
-    let mut body = found.clone();
-    if let Some(map) = body.as_object_mut() {
-        map.retain(|key, value| {
-            ["location", "tags", "identity", "properties"].contains(&key.as_str()) && !value.is_null()
-        });
-    }
-    settle::put(session, &at.path, &body, true).await.map(drop)
 }
 
 async fn update_online(context: &Context, args: DeploymentUpdate) -> Done {
@@ -132,12 +149,23 @@ async fn update_online(context: &Context, args: DeploymentUpdate) -> Done {
     if let Some(file) = update.file {
         let file = FileArgs { file: Some(file), set: update.change.set };
         let common = Create { file, name: update.name, no_wait: update.no_wait, dry_run: false };
-        let create = DeploymentCreate { common, endpoint_name: args.endpoint_name, all_traffic: false };
+        let create = DeploymentCreate {
+            common,
+            endpoint_name: args.endpoint_name,
+            all_traffic: false,
+            _skip_script_validation: true,
+        };
         return create_online(context, &create).await;
     }
     let name = record::named(ONLINE, update.name.as_deref(), &Value::Null)?;
     let place = at(&context.config.scope(), "onlineEndpoints", &needed(args.endpoint_name)?, &name);
-    record::edit(context, ONLINE, &place, !update.no_wait, |found| change(ONLINE, found, &update.change)).await
+    let edit = |found: &mut Value| change(ONLINE, found, &update.change);
+    if update.no_wait {
+        return record::edit(context, ONLINE, &place, false, edit).await;
+    }
+    let session = context.session().await?;
+    let body = record::edited(ONLINE, &session, &place, edit).await?;
+    context.output.show(&bring_up(&session, &place, &body).await?)
 }
 
 async fn update_batch(context: &Context, args: DeploymentUpdate) -> Done {
@@ -170,19 +198,6 @@ fn change(kind: Kind, found: &mut Value, change: &crate::args::ChangeArgs) -> Do
         }
     }
     record::apply(kind, found, &rest)
-}
-
-async fn logs(context: &Context, place: &Place, args: &GetLogs) -> Done {
-    let session = context.session().await?;
-    record::fetch(ONLINE, &session, place).await?;
-    let mut body = json!({"tail": args.lines});
-    if let Some(container) = args.container.as_deref() {
-        let server = container == "inference-server";
-        body["containerType"] = json!(if server { "InferenceServer" } else { "StorageInitializer" });
-    }
-    let answer = settle::post(&session, &format!("{}/getLogs", place.path), &body, true).await;
-    let answer = answer.doing(|| format!("cannot get the log of online deployment `{}`", place.name))?;
-    context.output.text(&format!("{}\n", word(&answer, "content").unwrap_or_default().trim_end()))
 }
 
 fn read(kind: Kind, file: &FileArgs, endpoint: Option<&str>) -> Done<(Value, crate::spec_file::Base, String)> {

@@ -1,5 +1,8 @@
 //! `peregrine online-endpoint …` and `peregrine batch-endpoint …`.
 
+pub(super) mod call;
+pub(super) mod load;
+
 use super::{
     Context,
     record::{self, Kind, Place, state, text},
@@ -7,8 +10,8 @@ use super::{
 };
 use crate::{
     args::record::{
-        BatchEndpointVerb, BatchInvoke, Create, EndpointCreate, Invoke, OnlineEndpointVerb, RegenerateKeys,
-        TrafficUpdate, Update,
+        BatchEndpointVerb, BatchInvoke, Create, EndpointCreate, OnlineEndpointVerb, RegenerateKeys, TrafficUpdate,
+        Update,
     },
     failure::{Doing, Done, Failure},
     output::Column,
@@ -21,10 +24,7 @@ use api::arm::{
     tree::{entries, word},
 };
 use domain::spec::shape::Noun;
-use reqwest::{
-    Method,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
-};
+use reqwest::Method;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
@@ -66,7 +66,10 @@ pub(super) async fn online(context: &Context, verb: OnlineEndpointVerb) -> Done<
         OnlineEndpointVerb::Delete(args) => {
             record::delete(context, ONLINE, &at(&args.name), &args, " with its deployments").await?;
         }
-        OnlineEndpointVerb::Invoke(args) => invoke(context, &at(&args.name), &args).await?,
+        OnlineEndpointVerb::Invoke(args) => {
+            call::invoke(context, &at(&args.name), &args.request_file, args.deployment_name.as_deref()).await?;
+        }
+        OnlineEndpointVerb::Test(args) => return load::test(context, &at(&args.name), &args).await,
         OnlineEndpointVerb::GetCredentials(args) => credentials(context, &at(&args.name)).await?,
         OnlineEndpointVerb::RegenerateKeys(args) => regenerate(context, &at(&args.name), &args).await?,
         OnlineEndpointVerb::Validate(args) => record::validate(context, ONLINE, &args)?,
@@ -164,14 +167,10 @@ async fn update_batch(context: &Context, args: Update) -> Done {
     .await
 }
 
-/// The keys, or a token, as the calls that exist for it give them.
 async fn credentials(context: &Context, at: &Place) -> Done {
     let session = context.session().await?;
     let found = record::fetch(ONLINE, &session, at).await?;
-    let by_key = word(&found["properties"], "authMode").is_none_or(|mode| mode.eq_ignore_ascii_case("key"));
-    let action = if by_key { "listKeys" } else { "token" };
-    let answer = settle::post(&session, &format!("{}/{action}", at.path), &json!({}), true).await;
-    context.output.show(&answer.doing(|| format!("cannot get the credentials of `{}`", at.name))?)
+    context.output.show(&call::credentials(&session, at, &found).await?)
 }
 
 async fn regenerate(context: &Context, at: &Place, args: &RegenerateKeys) -> Done {
@@ -183,25 +182,6 @@ async fn regenerate(context: &Context, at: &Place, args: &RegenerateKeys) -> Don
     settle::post(&session, &path, &json!({"keyType": kind}), !args.no_wait).await.doing(doing)?;
     context.output.note(&format!("replaced the {} key of online endpoint `{}`", args.key_type, at.name));
     Ok(())
-}
-
-async fn invoke(context: &Context, at: &Place, args: &Invoke) -> Done {
-    let request = spec_file::read_text(&args.request_file)?;
-    let session = context.session().await?;
-    let found = record::fetch(ONLINE, &session, at).await?;
-    let keys = settle::post(&session, &format!("{}/listKeys", at.path), &json!({}), true).await.unwrap_or(Value::Null);
-    let uri = scoring_uri(&found, at)?;
-    let mut call = session.client.request(Method::POST, &uri).header(CONTENT_TYPE, "application/json").body(request);
-    if let Some(Ok(key)) = word(&keys, "primaryKey").map(|key| HeaderValue::try_from(format!("Bearer {key}"))) {
-        // Replaces the token of this user: a scoring address takes keys.
-        call = call.headers(HeaderMap::from_iter([(AUTHORIZATION, key)]));
-    }
-    if let Some(deployment) = &args.deployment_name {
-        call = call.header("azureml-model-deployment", deployment);
-    }
-    let answer = session.client.send(call).await.doing(|| format!("online endpoint `{}` did not answer", at.name))?;
-    let bytes = answer.bytes().await.map_err(|error| session.client.unreachable(error))?;
-    context.output.bytes(&bytes)
 }
 
 async fn invoke_batch(context: &Context, at: &Place, args: &BatchInvoke) -> Done {
@@ -253,7 +233,7 @@ pub(super) fn percentages(texts: &[String]) -> Done<Option<Value>> {
     Ok((!texts.is_empty()).then_some(Value::Object(out)))
 }
 
-fn shares(traffic: &Value) -> String {
+pub(super) fn shares(traffic: &Value) -> String {
     let share = |(name, share): (&String, &Value)| format!("{name}={share}");
     entries(traffic).map(share).collect::<Vec<_>>().join(" ")
 }

@@ -113,14 +113,23 @@ pub(super) async fn edit(
     edit: impl FnOnce(&mut Value) -> Done,
 ) -> Done {
     let session = context.session().await?;
-    let mut found = fetch(kind, &session, at).await?;
-    edit(&mut found)?;
-    let sent: Map<String, Value> = ["location", "tags", "identity", "sku", "kind", "properties"]
-        .into_iter()
-        .filter_map(|key| Some((key.to_owned(), found.get(key).filter(|value| !value.is_null())?.clone())))
-        .collect();
-    let changed = settle::put(&session, &at.path, &Value::Object(sent), wait).await;
+    let body = edited(kind, &session, at, edit).await?;
+    let changed = settle::put(&session, &at.path, &body, wait).await;
     context.output.show(&record(&changed.doing(|| format!("cannot change {} `{}`", kind.word, at.name))?))
+}
+
+/// A record as it would be put back after `edit`.
+pub(super) async fn edited(
+    kind: Kind,
+    session: &Session<'_>,
+    at: &Place,
+    edit: impl FnOnce(&mut Value) -> Done,
+) -> Done<Value> {
+    let mut found = fetch(kind, session, at).await?;
+    edit(&mut found)?;
+    let keys = ["location", "tags", "identity", "sku", "kind", "properties"].into_iter();
+    let kept = keys.filter_map(|key| Some((key, found.get(key).filter(|value| !value.is_null())?.clone())));
+    Ok(kept.map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>().into())
 }
 
 /// `--set` and `--remove` on a record: tags stand beside the properties, the rest in them.

@@ -6,79 +6,94 @@ use reqwest::{Method, Response, StatusCode, header::HeaderMap};
 use serde_json::Value;
 use std::time::Duration;
 
+/// A change that the server may still be carrying out.
+pub(crate) struct Operation {
+    asked: Asked,
+    pause: Duration,
+}
+
+enum Asked {
+    /// An operation of its own, with a status.
+    Status(String),
+    /// An address that answers 202 until it is done.
+    Result(String),
+    Nobody,
+}
+
+impl Operation {
+    fn of(answer: &Response) -> Operation {
+        let headers = answer.headers();
+        let at = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let asked = match (at("azure-asyncoperation"), at("location")) {
+            (Some(operation), _) => Asked::Status(operation),
+            (None, Some(location)) if answer.status() == StatusCode::ACCEPTED => Asked::Result(location),
+            _ => Asked::Nobody,
+        };
+        Operation { asked, pause: pause(headers) }
+    }
+
+    /// Asks whether it is over; one that failed is a failure.
+    pub(crate) async fn is_over(&mut self, session: &Session<'_>) -> Done<bool> {
+        let (Asked::Status(address) | Asked::Result(address)) = &self.asked else { return Ok(true) };
+        let answer = session.client.send(session.client.request(Method::GET, address)).await?;
+        self.pause = pause(answer.headers());
+        if let Asked::Result(_) = self.asked {
+            return Ok(answer.status() != StatusCode::ACCEPTED);
+        }
+        let text = answer.bytes().await.map_err(|error| session.client.unreachable(error))?;
+        let state: Value = serde_json::from_slice(&text).unwrap_or(Value::Null);
+        match state["status"].as_str().unwrap_or("Succeeded").to_lowercase().as_str() {
+            "succeeded" => Ok(true),
+            "failed" | "canceled" => Err(failed(&state)),
+            _ => Ok(false),
+        }
+    }
+
+    /// Waits until it is over.
+    async fn end(mut self, session: &Session<'_>) -> Done {
+        while !self.is_over(session).await? {
+            tokio::time::sleep(self.pause).await;
+        }
+        Ok(())
+    }
+}
+
+/// Puts a resource; what the server says of it, and the operation to follow.
+pub(crate) async fn begin(session: &Session<'_>, path: &str, body: &Value) -> Done<(Value, Operation)> {
+    let answer = session.client.send(session.client.request(Method::PUT, path).json(body)).await?;
+    let operation = Operation::of(&answer);
+    let text = answer.bytes().await.map_err(|error| session.client.unreachable(error))?;
+    Ok((serde_json::from_slice(&text).unwrap_or(Value::Null), operation))
+}
+
 /// Puts a resource and, with `wait`, answers it as it is once the operation is over.
 pub(crate) async fn put(session: &Session<'_>, path: &str, body: &Value, wait: bool) -> Done<Value> {
-    let answer = session.client.send(session.client.request(Method::PUT, path).json(body)).await?;
-    changed(session, path, answer, wait).await
+    let (made, operation) = begin(session, path, body).await?;
+    if !wait || matches!(operation.asked, Asked::Nobody) {
+        return Ok(made);
+    }
+    operation.end(session).await?;
+    Ok(session.client.get(path.split('?').next().unwrap_or(path)).await?)
 }
 
 /// Removes a resource and, with `wait`, returns when it is gone.
 pub(crate) async fn delete(session: &Session<'_>, path: &str, wait: bool) -> Done {
     let answer = session.client.send(session.client.request(Method::DELETE, path)).await?;
-    if wait {
-        until_over(session, answer.status(), answer.headers()).await?;
+    match wait {
+        true => Operation::of(&answer).end(session).await,
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// Asks for an action; its answer, where it has one.
 pub(crate) async fn post(session: &Session<'_>, path: &str, body: &Value, wait: bool) -> Done<Value> {
     let answer = session.client.send(session.client.request(Method::POST, path).json(body)).await?;
+    let operation = Operation::of(&answer);
+    let text = answer.bytes().await.map_err(|error| session.client.unreachable(error))?;
     if wait {
-        until_over(session, answer.status(), answer.headers()).await?;
-    }
-    let text = answer.bytes().await.map_err(|error| session.client.unreachable(error))?;
-    Ok(serde_json::from_slice(&text).unwrap_or(Value::Null))
-}
-
-async fn changed(session: &Session<'_>, path: &str, answer: Response, wait: bool) -> Done<Value> {
-    let (status, headers) = (answer.status(), answer.headers().clone());
-    let text = answer.bytes().await.map_err(|error| session.client.unreachable(error))?;
-    if wait && until_over(session, status, &headers).await? {
-        let path = path.split('?').next().unwrap_or(path);
-        return Ok(session.client.get(path).await?);
+        operation.end(session).await?;
     }
     Ok(serde_json::from_slice(&text).unwrap_or(Value::Null))
-}
-
-/// Follows an operation to its end; whether there was one to follow.
-async fn until_over(session: &Session<'_>, status: StatusCode, headers: &HeaderMap) -> Done<bool> {
-    let at = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    match (at("azure-asyncoperation"), at("location")) {
-        (Some(operation), _) => follow(session, &operation, pause(headers)).await.map(|()| true),
-        (None, Some(location)) if status == StatusCode::ACCEPTED => {
-            poll(session, &location, pause(headers)).await.map(|()| true)
-        }
-        _ => Ok(false),
-    }
-}
-
-/// An operation of its own, with a status.
-async fn follow(session: &Session<'_>, operation: &str, mut wait: Duration) -> Done {
-    loop {
-        let answer = session.client.send(session.client.request(Method::GET, operation)).await?;
-        let next = pause(answer.headers());
-        let text = answer.bytes().await.map_err(|error| session.client.unreachable(error))?;
-        let state: Value = serde_json::from_slice(&text).unwrap_or(Value::Null);
-        match state["status"].as_str().unwrap_or("Succeeded").to_lowercase().as_str() {
-            "succeeded" => return Ok(()),
-            "failed" | "canceled" => return Err(failed(&state)),
-            _ => tokio::time::sleep(wait).await,
-        }
-        wait = next;
-    }
-}
-
-/// An address that answers 202 until it is done.
-async fn poll(session: &Session<'_>, location: &str, mut wait: Duration) -> Done {
-    loop {
-        let answer = session.client.send(session.client.request(Method::GET, location)).await?;
-        if answer.status() != StatusCode::ACCEPTED {
-            return Ok(());
-        }
-        tokio::time::sleep(wait).await;
-        wait = pause(answer.headers());
-    }
 }
 
 fn failed(state: &Value) -> Failure {

@@ -177,6 +177,9 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
     let http = found.parse("server.http", bad, address, str::parse::<SocketAddr>);
     let url = found.parse("server.url", bad, "write it like `https://ml.example.org:7423`", server_url);
     let public_url = found.parse("server.public_url", bad, "write it like `https://ml.example.org`", server_url);
+    let router_listen = found.parse("router.listen", bad, "write it like `127.0.0.1:7424`", str::parse::<SocketAddr>);
+    let router_public_url =
+        found.parse("router.public_url", bad, "write it like `https://serve.example.org`", server_url);
     let rate_limit = found.parse("server.rate_limit", bad, "a whole number", str::parse);
     let private_webhooks = found.parse("server.private_webhooks", bad, "write `true` or `false`", str::parse);
     let workspace =
@@ -206,8 +209,9 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
     let keep_deleted = found.parse("tracking.keep_deleted_days", bad, "a whole number", str::parse::<u32>);
     let postgres = found.postgres(bad);
     let (tls_cert, tls_key) = (found.path("server.tls_cert"), found.path("server.tls_key"));
-    addresses(&found, listen, http, tls_cert.is_some(), tls_key.is_some(), bad);
-    let listen_chosen = found.0.get("server.listen").is_some_and(|(_, source)| *source != Source::Default);
+    addresses(&found, [("server.listen", listen), ("router.listen", router_listen)], http, (&tls_cert, &tls_key), bad);
+    let chosen = |key| found.0.get(key).is_some_and(|(_, source)| *source != Source::Default);
+    let (listen_chosen, router_listen_chosen) = (chosen("server.listen"), chosen("router.listen") && router_listen.is_some_and(|at| at.port() != 0));
     Some(Config {
         home,
         listen: listen?,
@@ -216,6 +220,9 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
         tls_cert,
         tls_key,
         public_url,
+        router_listen: router_listen?,
+        router_listen_chosen,
+        router_public_url,
         rate_limit: rate_limit?,
         private_webhooks: private_webhooks?,
         url,
@@ -242,25 +249,23 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
 /// What the addresses must satisfy together.
 fn addresses(
     found: &Found,
-    listen: Option<SocketAddr>,
+    listeners: [(&'static str, Option<SocketAddr>); 2],
     http: Option<SocketAddr>,
-    cert: bool,
-    key: bool,
+    (cert, key): (&Option<PathBuf>, &Option<PathBuf>),
     bad: &mut Vec<Mistake>,
 ) {
+    let (cert, key) = (cert.is_some(), key.is_some());
     if cert != key {
         let (has, lacks) =
             if cert { ("server.tls_cert", "server.tls_key") } else { ("server.tls_key", "server.tls_cert") };
         bad.push(found.mistake(has, format!("is set without `{lacks}`"), "set both"));
     }
-    if let Some(listen) = listen.filter(|listen| !(listen.ip().is_loopback() || cert && key)) {
+    let far = |listen: &SocketAddr| !(listen.ip().is_loopback() || cert && key);
+    for (setting, listen) in listeners.into_iter().filter_map(|(setting, listen)| Some((setting, listen.filter(far)?)))
+    {
         let message =
             format!("`{listen}` is reachable from other machines, which is refused without a certificate of your own");
-        bad.push(found.mistake(
-            "server.listen",
-            message,
-            "set `server.tls_cert` and `server.tls_key`, or listen on 127.0.0.1",
-        ));
+        bad.push(found.mistake(setting, message, "set `server.tls_cert` and `server.tls_key`, or listen on 127.0.0.1"));
     }
     if let Some(http) = http.filter(|http| !http.ip().is_loopback()) {
         let message = format!("`{http}` would carry tokens over the network in the clear");

@@ -38,6 +38,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "how clients reach the server, where that is not the address it listens on",
     ),
     setting(
+        "router.listen",
+        "PEREGRINE_ROUTER_LISTEN",
+        "127.0.0.1:7424",
+        "address of the server's own router, where online endpoints answer; another free port is taken when the default one is in use",
+    ),
+    setting(
+        "router.public_url",
+        "PEREGRINE_ROUTER_PUBLIC_URL",
+        "",
+        "how callers reach online endpoints, where that is not the address the router listens on",
+    ),
+    setting(
         "server.rate_limit",
         "PEREGRINE_SERVER_RATE_LIMIT",
         "1000",

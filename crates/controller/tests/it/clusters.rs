@@ -1,6 +1,6 @@
 //! Clusters as targets: each is by itself, and none holds up another.
 
-use controller::{Context, give_up_checks, tick};
+use controller::{Context, NoRouters, give_up_checks, tick};
 use domain::{
     JobName, Plan, Resources, Timestamp,
     cluster::{ClusterTarget, Finding},
@@ -32,6 +32,8 @@ fn job(name: &str, cluster: &str) -> NewJob {
         registers: false,
         created_by: "me".into(),
         at: now(),
+        parent: None,
+        reused: None,
     }
 }
 
@@ -51,7 +53,7 @@ async fn world(jobs: usize) -> (crate::Home, Context) {
         Ok(())
     });
     filled.await.unwrap();
-    let cx = Context { store, drivers: Arc::default(), keep_deleted: None, clock: now };
+    let cx = Context { store, drivers: Arc::default(), keep_deleted: None, routers: Arc::new(NoRouters), clock: now };
     (home, cx)
 }
 

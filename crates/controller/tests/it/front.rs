@@ -1,6 +1,6 @@
 //! The front of the queue.
 
-use controller::{Context, tick};
+use controller::{Context, NoRouters, tick};
 use domain::{JobName, Plan, Resources, Timestamp, report::NodeFacts};
 use std::sync::Arc;
 use store::{HERE, NewJob};
@@ -20,6 +20,8 @@ fn job(name: &str, cpus: u64) -> NewJob {
         registers: false,
         created_by: "me".into(),
         at: Timestamp(0),
+        parent: None,
+        reused: None,
     }
 }
 
@@ -40,7 +42,13 @@ async fn jobs_that_fit_nowhere_do_not_hold_up_those_behind_them() {
         tx.insert_job(&job("small", 1))
     });
     filled.await.unwrap();
-    let cx = Context { store: store.clone(), drivers: Arc::default(), keep_deleted: None, clock: || Timestamp(1) };
+    let cx = Context {
+        store: store.clone(),
+        drivers: Arc::default(),
+        keep_deleted: None,
+        routers: Arc::new(NoRouters),
+        clock: || Timestamp(1),
+    };
     assert_eq!(tick(&cx).await.unwrap(), 1);
     let small = store.read(|tx| tx.job("w", "small")).await.unwrap().unwrap();
     assert_eq!(small.job.state.name(), "placed");

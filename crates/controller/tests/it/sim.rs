@@ -6,13 +6,13 @@
 //! A failing seed names itself; `SIM_SEED=n` runs it alone and `SIM_SEEDS=n` that many.
 
 mod agent;
-mod chance;
+pub(super) mod chance;
 mod desk;
 
 use super::Home;
 use agent::{Agent, CAPACITY};
 use chance::Chance;
-use controller::{Context, WINDOW, tick};
+use controller::{Context, NoRouters, WINDOW, tick};
 use domain::{Job, JobName, JobState, Plan, Resources, Timestamp};
 use std::{
     cell::Cell,
@@ -107,7 +107,13 @@ impl Drop for NameOnPanic {
 impl Sim {
     fn new(seed: u64) -> Sim {
         let home = Home::new();
-        let cx = Context { store: home.open(), drivers: Arc::default(), keep_deleted: None, clock: now };
+        let cx = Context {
+            store: home.open(),
+            drivers: Arc::default(),
+            keep_deleted: None,
+            routers: Arc::new(NoRouters),
+            clock: now,
+        };
         let (agent, chance) = (Agent::new(), Chance::seeded(seed));
         Sim { home, cx, agent, chance, seen_at: 0, submitted: 0, history: Vec::new(), ended: BTreeMap::new() }
     }
@@ -154,6 +160,8 @@ impl Sim {
                 registers: false,
                 created_by: "sim".into(),
                 at: now(),
+                parent: None,
+                reused: None,
             };
             self.cx.store.write(move |tx| tx.insert_job(&new)).await.unwrap();
         }

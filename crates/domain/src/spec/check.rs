@@ -23,6 +23,7 @@ mod tree;
 pub use assets::{data, environment, model};
 pub use job::command_job;
 pub(crate) use names::is_placeholder;
+pub(crate) use sweep::senseless_sweep;
 pub use targets::{compute, datastore, workspace};
 
 use super::{
@@ -57,7 +58,8 @@ pub fn cannot_run(spec: &Spec) -> Option<Mistake> {
     match spec {
         Spec::Tree(Noun::Job, job) => {
             let kind = job["type"].as_str().unwrap_or("command");
-            Some(Mistake::new("type", format!("`type: {kind}` jobs cannot run yet; command jobs can"), FIX))
+            let message = || format!("`type: {kind}` jobs cannot run yet; command and pipeline jobs can");
+            (kind != "pipeline").then(|| Mistake::new("type", message(), FIX))
         }
         _ => None,
     }

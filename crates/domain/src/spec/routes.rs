@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt, net::SocketAddr};
 
 /// Everything a router knows; swapped whole.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Routes {
     pub endpoints: BTreeMap<String, EndpointRoute>,
 }
 
 /// One endpoint: its callers, its traffic, its deployments.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EndpointRoute {
     pub auth_mode: EndpointAuth,
@@ -46,7 +46,7 @@ pub enum EndpointAuth {
 }
 
 /// Two, so that one can be changed while callers still use the other.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EndpointKeys {
     pub primary: Option<Secret>,
@@ -54,7 +54,7 @@ pub struct EndpointKeys {
 }
 
 /// Which web pages may call an endpoint from a browser.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cors {
     /// Origins such as `https://app.example`, or `*`.
@@ -63,7 +63,7 @@ pub struct Cors {
 }
 
 /// One deployment: where its replicas are and how much they take.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeploymentRoute {
     pub replicas: Vec<SocketAddr>,
@@ -77,7 +77,7 @@ pub struct DeploymentRoute {
 }
 
 /// The keys of the same name in a deployment file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RequestSettings {
     pub request_timeout_ms: u64,
@@ -85,8 +85,8 @@ pub struct RequestSettings {
     pub max_queue_wait_ms: u64,
 }
 
-/// A text that is never shown.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+/// A text that is never shown. It is written out only to whoever verifies with it, such as a router.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 

@@ -50,7 +50,7 @@ async fn a_herd_is_served_in_turn_and_never_over_the_limit() {
         );
     }
     local.run_until(herd.join_all()).await;
-    assert_eq!(routes.demand()[0], crate::Demand { in_flight: 0, queued: 0, ..routes.demand()[0].clone() });
+    assert_eq!(routes.demand()[0], domain::serving::Demand { in_flight: 0, queued: 0, ..routes.demand()[0].clone() });
 }
 
 #[tokio::test]

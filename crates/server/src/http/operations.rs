@@ -1,4 +1,4 @@
-//! Long-running operations. What is kept as a record is done when it is answered; clients still ask, and are told so.
+//! Long-running operations. What is only kept as a record is done when it is answered; clients still ask, and are told so.
 //!
 //! Invariant: an operation is written in the transaction of the change it stands for.
 

@@ -1,14 +1,15 @@
-//! Resources kept as their clients sent them until there is something to run them: schedules, online and batch
-//! endpoints, and their deployments.
+//! Resources kept as their clients sent them: schedules, online and batch endpoints, and their deployments. What serves
+//! for an online deployment is kept beside its record (`serving`); nothing runs the others yet.
 //!
 //! Invariants: what comes in comes back, unknown fields too; a record never claims to work; keys are sealed and shown by
 //! the calls that exist for it alone.
 
+pub(crate) mod batch;
 mod check;
 pub(crate) mod keys;
 mod kind;
 pub(crate) mod references;
-pub(crate) mod scoring;
+pub(crate) mod serving;
 mod view;
 
 pub(crate) use kind::Kind;
@@ -17,7 +18,7 @@ use super::{
     Asked, At, Body, archived,
     change::{self, Conditions, Halt, Shown},
     operations::{self, Ticket},
-    paging::{self, Paging},
+    paging::{self, Cut, Paging},
 };
 use crate::{app::App, auth::Caller, problem::Problem};
 use axum::{
@@ -53,10 +54,12 @@ pub(crate) async fn list(
                 limit,
             })
         };
-        Ok(paging.fill(read, tags, |row| row.key.name.clone())?)
+        let cut = paging.fill(read, tags, |row| row.key.name.clone())?;
+        let live = |row: RecordRow| Ok((live(tx, kind, &row.key)?, row));
+        Ok(Cut { items: cut.items.into_iter().map(live).collect::<Result<Vec<_>, store::Error>>()?, next: cut.next })
     })
     .await?;
-    Ok(Json(page.shown(&app, &uri, &asked, |row| view::of(&app, &workspace, kind, row))))
+    Ok(Json(page.shown(&app, &uri, &asked, |(live, row)| view::of(&app, &workspace, kind, row, live.as_ref()))))
 }
 
 pub(crate) async fn show(
@@ -66,8 +69,8 @@ pub(crate) async fn show(
 ) -> Result<Shown, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     let key = kind.key(&workspace.name, &at);
-    let row = change::look(&app, move |tx| find(tx, kind, &key)).await?;
-    Ok(Shown::found(view::of(&app, &workspace, kind, &row)))
+    let (row, live) = change::look(&app, move |tx| Ok((find(tx, kind, &key)?, live(tx, kind, &key)?))).await?;
+    Ok(Shown::found(view::of(&app, &workspace, kind, &row, live.as_ref())))
 }
 
 pub(crate) async fn put(
@@ -115,14 +118,19 @@ async fn write(app: &App, workspace: &Arc<WorkspaceRow>, change: Change, body: V
     let kind = change.kind;
     let ticket = Ticket::new(app, &workspace.subscription);
     let (done, place, then) = (ticket.clone(), Arc::clone(workspace), app.clone());
-    let (row, existed) = change::change(app, move |tx| {
-        let written = record(&then, &place, tx, &change, body)?;
-        done.done(tx, &place.name, &view::id(&place, kind, &change.key), then.now())?;
-        Ok(written)
+    let (row, existed, live) = change::change(app, move |tx| {
+        let (row, existed) = record(&then, &place, tx, &change, body, &done)?;
+        let live = live(tx, kind, &row.key)?;
+        Ok((row, existed, live))
     })
     .await?;
-    let shown = Shown::made(view::of(app, workspace, kind, &row), existed);
+    let shown = Shown::made(view::of(app, workspace, kind, &row, live.as_ref()), existed);
     Ok(shown.tracked(operations::ASYNC, &ticket.status_url()))
+}
+
+/// What serves for a record, where anything does.
+fn live(tx: &mut Tx<'_>, kind: Kind, key: &RecordKey) -> Result<Option<serving::Live>, store::Error> {
+    if kind == Kind::OnlineDeployment { serving::live(tx, key) } else { Ok(None) }
 }
 
 fn record(
@@ -131,6 +139,7 @@ fn record(
     tx: &mut Tx<'_>,
     change: &Change,
     sent: Value,
+    ticket: &Ticket,
 ) -> Result<(RecordRow, bool), Halt> {
     let (kind, key, now) = (change.kind, &change.key, app.now());
     parent_there(tx, kind, key)?;
@@ -147,6 +156,12 @@ fn record(
     };
     let given = view::settle(&mut body);
     check::body(app, workspace, tx, kind, key, &body)?;
+    let pending =
+        kind == Kind::OnlineDeployment && serving::deploy(app, workspace, tx, (key, &body, &change.by), ticket)?;
+    ticket.begun(tx, &workspace.name, &view::id(workspace, kind, key), now)?;
+    if !pending {
+        tx.end_operation(ticket.id(), None, now)?;
+    }
     let hide = body["properties"]["isArchived"].as_bool();
     let row = match before.clone() {
         Some(mut row) => {
@@ -190,7 +205,9 @@ pub(crate) async fn delete(
         conditions.hold(&kind.called(&key), Some(&view::mark(&row)))?;
         leave(tx, kind, &key, now)?;
         tx.delete_record(&key)?;
-        Ok(done.done(tx, &key.workspace, &resource, now)?)
+        done.begun(tx, &key.workspace, &resource, now)?;
+        let pending = kind == Kind::OnlineDeployment && serving::retire(tx, &serving::key_of(&key), done.id(), now)?;
+        Ok(if pending { () } else { tx.end_operation(done.id(), None, now)? })
     })
     .await?;
     Ok(Shown::accepted().tracked(operations::LOCATION, &ticket.result_url()))
@@ -200,6 +217,11 @@ pub(crate) async fn delete(
 fn leave(tx: &mut Tx<'_>, kind: Kind, key: &RecordKey, now: domain::Timestamp) -> Result<(), Halt> {
     if let Some(child) = kind.child() {
         tx.delete_records_under(&key.workspace, child.table(), &key.name)?;
+    }
+    if kind == Kind::OnlineEndpoint {
+        for row in tx.servings_of(&key.workspace, &key.name)? {
+            serving::retire(tx, &row.key, "", now)?;
+        }
     }
     let Some(parent) = kind.parent() else { return Ok(()) };
     let Some(mut endpoint) = tx.record(&parent.above(key))? else { return Ok(()) };

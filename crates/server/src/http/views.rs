@@ -25,7 +25,7 @@ pub(crate) fn job(app: &App, scope: &Scope, row: &JobRow) -> Value {
         properties.insert("experimentName".into(), json!(super::jobs::DEFAULT_EXPERIMENT));
     }
     // Clients add parameters of their own to the page's address.
-    let page = format!("{}{id}?wsid={}", app.url, scope.path());
+    let page = format!("{}/studio/{}/jobs/{}?wsid={}", app.url, scope.workspace, row.job.name, scope.path());
     let services = services(properties.remove("services"), page);
     properties.insert("services".into(), services);
     properties.insert("peregrine".into(), details(row));
@@ -74,6 +74,12 @@ fn details(row: &JobRow) -> Value {
         "phase": state.name(), "note": row.note, "target": row.target, "attempt": attempt, "attempts": row.job.attempts,
         "logs": format!("{prefix}user_logs"), "isolation": row.isolation,
     });
+    if let Some(part) = &row.parent {
+        (out["parent"], out["step"]) = (json!(part.name), json!(part.step));
+    }
+    if let Some(original) = &row.reused {
+        out["reused"] = json!(original);
+    }
     if let Some(at) = state.started_at() {
         out["startedAt"] = json!(at.iso());
     }

@@ -17,12 +17,14 @@ mod identity;
 mod jobs;
 mod meta;
 mod mlflow;
+mod pipelines;
 #[path = "../../../../tests/postgres.rs"]
 #[expect(dead_code, reason = "other suites use what this one does not")]
 mod postgres;
 mod reach;
 mod registries;
 mod schedules;
+mod studio;
 mod tls;
 mod workspaces;
 
@@ -196,6 +198,8 @@ fn settings() -> Settings {
         rate_limit: 0,
         private_webhooks: false,
         keep_deleted: None,
+        scoring_url: None,
+        routers: None,
         clock: server::clock::now,
     }
 }

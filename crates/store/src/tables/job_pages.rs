@@ -3,7 +3,10 @@
 //! Invariant: a page costs the same however many jobs there are. What an index cannot answer (a tag, a kind) is looked
 //! for in a bounded number of jobs; a page may then hold fewer jobs than asked for, or none, and still have a next one.
 
-use super::jobs::{JobRow, ROW, row_of};
+use super::{
+    REPLICA,
+    jobs::{JobRow, ROW, row_of},
+};
 use crate::{Error, Tx, Value};
 
 /// The most jobs that are looked through for one page.
@@ -18,6 +21,8 @@ pub struct JobFilter {
     pub kind: Option<String>,
     /// `key` or `key=value`.
     pub tag: Option<String>,
+    /// The job whose children are asked for; without one, jobs that are nobody's children.
+    pub parent: Option<i64>,
     /// Only jobs accepted before this sequence number: the cursor of the page before.
     pub before: Option<i64>,
     pub limit: i64,
@@ -75,7 +80,14 @@ struct Terms {
 impl Terms {
     /// What the indexes answer.
     fn of(filter: &JobFilter) -> Terms {
-        let mut terms = Terms { sql: "workspace = ?1".to_owned(), values: vec![filter.workspace.as_str().into()] };
+        let mut terms = Terms {
+            sql: "workspace = ?1 and kind <> ?2".to_owned(),
+            values: vec![filter.workspace.as_str().into(), REPLICA.into()],
+        };
+        match filter.parent {
+            Some(parent) => terms.add("parent =", parent.into()),
+            None => terms.sql += " and parent is null",
+        }
         if let Some(archived) = filter.archived {
             terms.add("archived =", archived.into());
         }

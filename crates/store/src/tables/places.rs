@@ -70,7 +70,7 @@ impl Tx<'_> {
         if self.fetch_one(open, &[name.into()])?.is_some() {
             return Err(Error::Conflict);
         }
-        for table in ["events", "job_labels"] {
+        for table in ["events", "job_labels", "conductors", "likenesses"] {
             let sql = format!("delete from {table} where job_seq in (select seq from jobs where workspace = ?1)");
             self.exec(&sql, &[name.into()])?;
         }
@@ -230,13 +230,15 @@ impl Tx<'_> {
 }
 
 /// Tables whose rows go with their workspace and need no more than that.
-const OWNED: [&str; 12] = [
+const OWNED: [&str; 14] = [
     "jobs",
     "assets",
     "datastores",
     "computes",
     "cluster_targets",
     "records",
+    "servings",
+    "replicas",
     "operations",
     "roles",
     "blob_metadata",

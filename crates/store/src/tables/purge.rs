@@ -10,7 +10,7 @@ use std::collections::HashSet;
 /// How many runs, and how many models, are removed in one transaction.
 const AT_ONCE: i64 = 200;
 /// Folders of the artifact container: of a run, of a logged model.
-const RUN_FOLDER: &str = "ExperimentRun/dcid.";
+pub(super) const RUN_FOLDER: &str = "ExperimentRun/dcid.";
 const MODEL_FOLDER: &str = "LoggedModels/";
 
 /// What one pass removed.
@@ -141,7 +141,7 @@ impl Tx<'_> {
         Ok(referred)
     }
 
-    fn leave(&mut self, workspace: &str, path: &str) -> Result<(), Error> {
+    pub(super) fn leave(&mut self, workspace: &str, path: &str) -> Result<(), Error> {
         self.exec(
             "insert into leftovers (workspace, path) values (?1, ?2) on conflict do nothing",
             &[workspace.into(), path.into()],

@@ -2,7 +2,7 @@
 //!
 //! Invariants: a record changes only from the version its writer saw; its secrets are sealed for its own place.
 
-use crate::{Error, Row, Tx};
+use crate::{Bell, Error, Row, Tx};
 use domain::Timestamp;
 use std::collections::BTreeMap;
 
@@ -88,6 +88,12 @@ impl Tx<'_> {
         self.fetch(&sql, &[kind.into(), name.into()])?.into_iter().map(row_of).collect()
     }
 
+    /// Every record of a kind, in every workspace.
+    pub fn records_of(&mut self, kind: &str) -> Result<Vec<RecordRow>, Error> {
+        let sql = format!("select {ROW} from records where kind = ?1 order by name, workspace");
+        self.fetch(&sql, &[kind.into()])?.into_iter().map(row_of).collect()
+    }
+
     /// Adds a record; `Exists` when there is one of that name.
     pub fn insert_record(&mut self, row: &RecordRow) -> Result<(), Error> {
         let [workspace, kind, parent, name] = row.key.values();
@@ -107,6 +113,7 @@ impl Tx<'_> {
                 row.version.into(),
             ],
         )?;
+        self.ring(Bell::Serving);
         Ok(())
     }
 
@@ -131,11 +138,13 @@ impl Tx<'_> {
             return Err(Error::Conflict);
         }
         row.version += 1;
+        self.ring(Bell::Serving);
         Ok(())
     }
 
     pub fn delete_record(&mut self, key: &RecordKey) -> Result<bool, Error> {
         let sql = "delete from records where workspace = ?1 and kind = ?2 and parent = ?3 and name = ?4";
+        self.ring(Bell::Serving);
         Ok(self.exec(sql, &key.values())? > 0)
     }
 
@@ -153,6 +162,7 @@ impl Tx<'_> {
             "update records set secret = ?5 where workspace = ?1 and kind = ?2 and parent = ?3 and name = ?4",
             &[workspace, kind, parent, name, crate::Value::Blob(sealed)],
         )?;
+        self.ring(Bell::Serving);
         Ok(())
     }
 

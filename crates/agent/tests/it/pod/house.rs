@@ -1,4 +1,5 @@
-//! A pod without a cluster: a folder for its home, a keeper as its first process, variables as the operator sets them.
+//! A pod without a cluster: a folder for its home, a keeper as its first process, variables as the operator sets them. Or
+//! a node: the same with a home in which a server has left its address.
 
 use super::{StandIn, attempt};
 use agent::{
@@ -9,7 +10,7 @@ use agent::{
 use domain::Timestamp;
 use std::{
     env, fs,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::Mutex,
@@ -23,6 +24,7 @@ const TICK: Duration = Duration::from_millis(50);
 pub(crate) struct House {
     folder: tempfile::TempDir,
     keeper: Mutex<Child>,
+    start: Mutex<Command>,
 }
 
 impl House {
@@ -31,13 +33,20 @@ impl House {
     }
 
     pub(crate) fn with(server: &StandIn, part: u32, variables: &[(&str, &str)]) -> House {
-        House::started(server, part, variables, &[])
+        House::started(server, part, variables, &[], "pod")
+    }
+
+    /// An agent of a machine. Tools and environments are those of `cache`, which outlives the test.
+    pub(crate) fn node(server: &StandIn, cache: &Path, variables: &[(&str, &str)]) -> House {
+        let cache = cache.display().to_string();
+        let variables: Vec<(&str, &str)> = variables.iter().copied().chain([("TEST_CACHE", cache.as_str())]).collect();
+        House::started(server, 0, &variables, &[], "node")
     }
 
     /// In control groups, as a container is.
     pub(crate) fn within(server: &StandIn, groups: &[PathBuf]) -> House {
         let join: String = groups.iter().map(|file| format!("echo 0 > {}; ", file.display())).collect();
-        House::started(server, 0, &[], &["sh", "-c", &format!("{join} exec \"$@\""), "sh"])
+        House::started(server, 0, &[], &["sh", "-c", &format!("{join} exec \"$@\""), "sh"], "pod")
     }
 
     /// As nobody, with nothing to write to but the home.
@@ -50,16 +59,19 @@ impl House {
             return None;
         }
         let variables = [("HOME", "/root"), ("TMPDIR", "/tmp")];
-        Some(House::started(server, 0, &variables, &["unshare", "-m", "sh", "-c", SEAL, "sh"]))
+        Some(House::started(server, 0, &variables, &["unshare", "-m", "sh", "-c", SEAL, "sh"], "pod"))
     }
 
-    fn started(server: &StandIn, part: u32, variables: &[(&str, &str)], wrapper: &[&str]) -> House {
+    fn started(server: &StandIn, part: u32, variables: &[(&str, &str)], wrapper: &[&str], role: &str) -> House {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let (home, program) = (folder.path().join("home"), folder.path().join("program"));
         fs::create_dir(&home).unwrap();
         fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
         fs::create_dir(folder.path().join("files")).unwrap();
+        if let Some((_, cache)) = variables.iter().find(|(name, _)| *name == "TEST_CACHE") {
+            furnish(&home, Path::new(cache), &server.url());
+        }
         fs::write(folder.path().join("token"), "secret\n").unwrap();
         // The test binary may lie where nobody else can look.
         let own = folder.path().join("it");
@@ -69,8 +81,9 @@ impl House {
         let script = format!("#!/bin/sh\nTEST_ROLE=$2 exec {} --exact pod::role --nocapture -q\n", own.display());
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        let line: Vec<&str> = wrapper.iter().copied().chain([program.to_str().unwrap(), "agent", "pod"]).collect();
-        let keeper = Command::new(line[0])
+        let line: Vec<&str> = wrapper.iter().copied().chain([program.to_str().unwrap(), "agent", role]).collect();
+        let mut start = Command::new(line[0]);
+        start
             .args(&line[1..])
             .env("T", folder.path())
             .env("F", folder.path().join("files"))
@@ -79,10 +92,9 @@ impl House {
             .env("PEREGRINE_TOKEN_FILE", folder.path().join("token"))
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        House { folder, keeper: Mutex::new(keeper) }
+            .stdout(Stdio::null());
+        let keeper = Mutex::new(start.spawn().unwrap());
+        House { folder, keeper, start: Mutex::new(start) }
     }
 
     /// Where commands of tests leave their marks (`$F`).
@@ -109,7 +121,7 @@ impl House {
     }
 
     pub(crate) fn agent(&self) -> Option<i32> {
-        self.processes("TEST_ROLE=part").first().copied()
+        ["TEST_ROLE=part", "TEST_ROLE=run"].iter().find_map(|role| self.processes(role).first().copied())
     }
 
     /// What runs for this pod with this variable.
@@ -122,6 +134,14 @@ impl House {
         };
         let entries = fs::read_dir("/proc").unwrap().flatten();
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(of_pod).collect()
+    }
+
+    /// Kills the keeper and, when its agent has left too, starts another.
+    pub(crate) fn replace_keeper(&self) {
+        let mut keeper = self.keeper.lock().unwrap();
+        keeper.kill().and_then(|()| keeper.wait()).unwrap();
+        wait_for("the agent to leave", || self.agent().is_none());
+        *keeper = self.start.lock().unwrap().spawn().unwrap();
     }
 
     pub(crate) fn kill_agent(&self) -> i32 {
@@ -140,6 +160,18 @@ impl Drop for House {
     }
 }
 
+/// What a home has where a server of it runs.
+fn furnish(home: &Path, cache: &Path, url: &str) {
+    let address = agent::server::Address { pid: 1, url: url.into(), version: "v".into(), home: home.to_owned() };
+    fs::write(agent::server::address_file(home), serde_json::to_string(&address).unwrap()).unwrap();
+    fs::create_dir(home.join("keys")).unwrap();
+    fs::write(agent::server::token_file(home, "agent"), "secret\n").unwrap();
+    fs::write(agent::server::authority_file(home), "").unwrap();
+    for folder in ["tools", "environments"] {
+        symlink(cache.join(folder), home.join(folder)).unwrap();
+    }
+}
+
 /// Runs the keeper or the agent if this process was started as one.
 #[expect(clippy::disallowed_methods, reason = "the exit code is what the keeper reads")]
 pub(crate) fn play_role() {
@@ -148,10 +180,12 @@ pub(crate) fn play_role() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let home = folder.join("home");
     let code = match role.as_str() {
-        "pod" => {
-            let keeper = Keeper { program: folder.join("program"), home, of: Of::Pod };
+        "pod" | "node" => {
+            let of = if role == "pod" { Of::Pod } else { Of::Node };
+            let keeper = Keeper { program: folder.join("program"), home, of };
             runtime.block_on(agent::keeper::run(keeper)).unwrap().unwrap()
         }
+        "run" => i32::from(!runtime.block_on(agent::run(settings(&home))).unwrap()),
         _ => match runtime.block_on(agent::pod::run(settings(&home), pod(&folder))).unwrap() {
             Left::Completed => 0,
             Left::Otherwise => 1,
@@ -181,7 +215,7 @@ fn pod(folder: &Path) -> Pod {
     Pod {
         attempt: attempt(),
         part,
-        address: format!("10.0.0.{part}"),
+        address: env::var("TEST_ADDRESS").unwrap_or_else(|_| format!("10.0.0.{part}")),
         server: env::var("TEST_SERVER").unwrap(),
         token_file: folder.join("token"),
         authority: None,
@@ -205,6 +239,6 @@ pub(crate) fn skipped(what: &str) {
     eprintln!("skipped: {what}");
 }
 
-fn kill(pid: i32, signal: &str) {
+pub(crate) fn kill(pid: i32, signal: &str) {
     let _gone = Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).stderr(Stdio::null()).status();
 }

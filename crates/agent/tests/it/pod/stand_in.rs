@@ -1,4 +1,5 @@
-//! A server of one attempt: hands it out when all its parts are there, and keeps what it is told.
+//! A server of one attempt: hands it out when all its parts are there, and keeps what it is told. An agent of a node counts
+//! as the one part there is.
 
 use axum::{
     Json, Router,
@@ -9,7 +10,7 @@ use axum::{
 };
 use domain::{
     Assignment, Part,
-    report::{Poll, PollAnswer, ReportAnswer, ReportBatch, What},
+    report::{Joining, Poll, PollAnswer, ReportAnswer, ReportBatch, What},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,6 +34,7 @@ pub(crate) struct State {
     pub(crate) offers_again: bool,
     /// So many reports are recorded without a word about it.
     pub(crate) loses_answers: u32,
+    over: bool,
 }
 
 type Shared = Arc<Mutex<State>>;
@@ -56,6 +58,7 @@ impl StandIn {
             unknown: false,
             offers_again: false,
             loses_answers: 0,
+            over: false,
         };
         let state = Arc::new(Mutex::new(state));
         let (address, runtime) = serve(Arc::clone(&state), "127.0.0.1:0".parse().unwrap());
@@ -138,13 +141,14 @@ async fn poll(With(state): With<Shared>, Json(poll): Json<Poll>) -> Json<PollAns
 }
 
 fn answer(state: &mut State, poll: &Poll) -> Option<PollAnswer> {
-    let joining = poll.joining.clone().expect("an agent in a pod says which part it is");
+    let of_node = Joining { part: 0, address: "127.0.0.1".into() };
+    let joining = poll.joining.clone().unwrap_or(of_node);
     state.polls += 1;
     state.joined.insert(joining.part, joining.address);
     let attempt = state.assignment.attempt.clone();
     let mut answer = PollAnswer::default();
     let held = !poll.holds.is_empty();
-    if state.joined.len() == state.parts as usize && (state.offers_again || !held) {
+    if !state.over && state.joined.len() == state.parts as usize && (state.offers_again || !held) {
         let mut assignment = state.assignment.clone();
         let addresses = state.joined.values().cloned().collect();
         assignment.part = (state.parts > 1).then_some(Part { index: joining.part, addresses });
@@ -161,13 +165,14 @@ fn answer(state: &mut State, poll: &Poll) -> Option<PollAnswer> {
 
 async fn report(With(state): With<Shared>, Json(batch): Json<ReportBatch>) -> Result<Json<ReportAnswer>, StatusCode> {
     let mut state = state.lock().unwrap();
-    let part = batch.part.expect("an agent in a pod says which part it is");
+    let part = batch.part.unwrap_or(0);
     let over = batch.reports.iter().any(|report| matches!(report.what, What::Over { .. }));
     state.reports.extend(batch.reports.into_iter().map(|report| (part, report.what)));
     if over && state.loses_answers > 0 {
         state.loses_answers -= 1;
         return Err(StatusCode::BAD_GATEWAY);
     }
+    state.over |= over && batch.part.is_none();
     let recorded = if over { vec![state.assignment.attempt.clone()] } else { Vec::new() };
     Ok(Json(ReportAnswer { recorded }))
 }

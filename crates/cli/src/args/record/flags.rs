@@ -41,6 +41,9 @@ pub(crate) struct DeploymentCreate {
     /// Send all traffic of the endpoint to this deployment
     #[arg(long)]
     pub(crate) all_traffic: bool,
+    /// Accepted from scripts written for `az`: a script is first read by the replica that runs it
+    #[arg(long = "skip-script-validation", hide = true)]
+    pub(crate) _skip_script_validation: bool,
 }
 
 #[derive(Debug, Args)]
@@ -90,19 +93,6 @@ pub(crate) struct TrafficUpdate {
     /// Shares of the traffic to copy to a deployment whose answers nobody sees
     #[arg(short = 'm', long, num_args = 1.., value_name = "NAME=PERCENT")]
     pub(crate) mirror_traffic: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Invoke {
-    /// Name of the endpoint
-    #[arg(short, long)]
-    pub(crate) name: String,
-    /// File with the request
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) request_file: PathBuf,
-    /// Deployment to ask, whatever the traffic says
-    #[arg(short, long, value_name = "NAME")]
-    pub(crate) deployment_name: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -169,16 +159,4 @@ pub(crate) struct DeploymentDelete {
     /// Endpoint
     #[arg(short, long)]
     pub(crate) endpoint_name: String,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct GetLogs {
-    #[command(flatten)]
-    pub(crate) which: Deployment,
-    /// How many lines
-    #[arg(short, long, default_value_t = 50, value_name = "COUNT")]
-    pub(crate) lines: u32,
-    /// Which container
-    #[arg(long, value_parser = ["inference-server", "storage-initializer"])]
-    pub(crate) container: Option<String>,
 }

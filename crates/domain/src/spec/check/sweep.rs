@@ -5,22 +5,34 @@ use super::{
     tree::{map, names, number, text},
 };
 use crate::spec::{
+    Mistake,
     expression::{self, Reference},
-    shape::nearest,
+    shape::{EXPRESSIONS, nearest},
+    sweep::Range,
     yaml::clip,
 };
+use serde::Deserialize;
 use serde_json::{Map, Value};
+
+/// What makes no sense in the tree of a sweep job.
+pub(crate) fn senseless_sweep(tree: &Value) -> Vec<Mistake> {
+    let mut found = Found::default();
+    sweep(&mut found, "", tree);
+    found.0
+}
 
 /// What makes no sense in a sweep; `at` is the key path it stands under.
 pub(super) fn sweep(found: &mut Found, at: &str, sweep: &Value) {
     let key = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
     let space = map(&sweep["search_space"]);
     let algorithm = sweep["sampling_algorithm"].as_str().or_else(|| text(&sweep["sampling_algorithm"], "type"));
-    for (name, expression) in space {
-        let key = key(&format!("search_space.{}", clip(name)));
-        drawn(found, &key, expression);
-        allowed(found, &key, algorithm.unwrap_or("random"), text(expression, "type").unwrap_or_default());
+    if space.is_empty() {
+        found.say(key("search_space"), "there is nothing to search", "give at least one value");
     }
+    for (name, expression) in space {
+        drawn(found, &key(&format!("search_space.{}", clip(name))), expression, algorithm.unwrap_or("random"));
+    }
+    logbase(found, &key("sampling_algorithm.logbase"), &sweep["sampling_algorithm"]["logbase"]);
     termination(found, &key("early_termination"), &sweep["early_termination"]);
     let limits = &sweep["limits"];
     let (total, at_once) = (limits["max_total_trials"].as_i64(), limits["max_concurrent_trials"].as_i64());
@@ -34,10 +46,11 @@ pub(super) fn sweep(found: &mut Found, at: &str, sweep: &Value) {
     }
 }
 
-/// A distribution from which something can be drawn.
-fn drawn(found: &mut Found, key: &str, expression: &Value) {
+/// A distribution from which something can be drawn, and those inside it.
+fn drawn(found: &mut Found, key: &str, expression: &Value, algorithm: &str) {
     let at = |name: &str| format!("{key}.{name}");
     let value = |name: &str| number(expression, name);
+    let kind = text(expression, "type").unwrap_or_default();
     if let (Some(min), Some(max)) = (value("min_value"), value("max_value"))
         && min >= max
     {
@@ -48,22 +61,42 @@ fn drawn(found: &mut Found, key: &str, expression: &Value) {
             found.say(at(name), format!("{value} is not above 0"), "give a number above 0");
         }
     }
-    if text(expression, "type") == Some("choice") && expression["values"].as_array().is_none_or(Vec::is_empty) {
-        found.say(at("values"), "there is nothing to choose from", "list at least one value");
+    if algorithm == "grid" && !kind.is_empty() && kind != "choice" {
+        let message = format!("grid sampling cannot draw from `{kind}`");
+        found.say(at("type"), message, "use `choice`, or `random` sampling");
+    }
+    if kind == "choice" {
+        choice(found, &at("values"), &expression["values"], algorithm);
     }
 }
 
-/// Each algorithm draws from some distributions only.
-fn allowed(found: &mut Found, key: &str, algorithm: &str, kind: &str) {
-    let kinds: &[&str] = match algorithm {
-        "grid" => &["choice"],
-        "bayesian" => &["choice", "uniform", "quniform"],
-        _ => return,
-    };
-    if !kind.is_empty() && !kinds.contains(&kind) {
-        let shown: Vec<_> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
-        let message = format!("{algorithm} sampling cannot draw from `{kind}`");
-        found.say(format!("{key}.type"), message, format!("use {}, or `random` sampling", shown.join(", ")));
+/// The values of a choice: at least one, and what is drawn inside them can be drawn.
+fn choice(found: &mut Found, key: &str, values: &Value, algorithm: &str) {
+    let values = values.as_array().map(Vec::as_slice).unwrap_or_default();
+    if values.is_empty() {
+        found.say(key, "there is nothing to choose from", "list at least one value");
+    }
+    for (at, value) in values.iter().enumerate() {
+        for (name, inner) in map(value) {
+            let key = format!("{key}[{at}].{}", clip(name));
+            if !text(inner, "type").is_some_and(|kind| EXPRESSIONS.contains(&kind)) {
+                continue;
+            }
+            match Range::deserialize(inner) {
+                Ok(_) => drawn(found, &key, inner, algorithm),
+                Err(error) => {
+                    found.say(key, format!("it cannot be drawn from: {error}"), "give the keys that its `type` needs");
+                }
+            }
+        }
+    }
+}
+
+fn logbase(found: &mut Found, key: &str, base: &Value) {
+    let number = base.as_f64().or_else(|| base.as_str()?.parse().ok());
+    let good = number.is_some_and(|base| base > 0.0 && base != 1.0 && base.is_finite());
+    if !base.is_null() && base != "e" && !good {
+        found.say(key, "it must be a number above 0 other than 1, or `e`", "change it");
     }
 }
 

@@ -106,7 +106,7 @@ static EXPRESSION: Object = Object {
     ..PLAIN
 };
 
-const EXPRESSIONS: &[&str] = &[
+pub(crate) const EXPRESSIONS: &[&str] = &[
     "choice",
     "randint",
     "uniform",

@@ -56,6 +56,10 @@ fn datastores_of(plan: &domain::Plan) -> HashSet<String> {
 /// With what a job's process is told about its workspace and its server, which it reaches at `url`.
 pub(super) async fn complete(app: &App, mut assignment: Assignment, url: &str) -> Result<Assignment, Problem> {
     let row = app.workspace(&assignment.workspace).await?;
+    if assignment.plan.serve.is_some() {
+        // A replica has no run to log to, and answers to its callers only.
+        return Ok(assignment);
+    }
     let expires = Timestamp(app.now().0 + TOKEN_LIFE_MS);
     let token = job_token(app.store.keyring(), &assignment.workspace, assignment.job.as_str(), expires);
     let job = assignment.job.to_string();

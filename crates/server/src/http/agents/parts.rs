@@ -150,6 +150,10 @@ fn record(
         }
         match what {
             What::Note { text } => change.notes(text),
+            What::Serving { address, ready, text } => {
+                tx.put_ready(change.job.seq, address, ready, at)?;
+                change.notes(text);
+            }
             What::Notice { text } => change.notice(tx, text, at)?,
             What::Over { isolation, .. } => change.isolated(isolation),
             What::Preparing | What::Started { .. } | What::Exited { .. } => {}

@@ -128,6 +128,10 @@ fn one(
     for Report { at, what, .. } in reports {
         match what {
             What::Note { text } => change.notes(text),
+            What::Serving { address, ready, text } => {
+                tx.put_ready(change.job.seq, address, ready, at)?;
+                change.notes(text);
+            }
             What::Notice { text } => change.notice(tx, text, at)?,
             What::Preparing => change.happens(tx, JobEvent::Preparing, preparing(), at)?,
             What::Started { pid } => {

@@ -9,6 +9,7 @@ use crate::{
         operations::{self, Ticket},
     },
     problem::Problem,
+    routers::endpoint_token,
 };
 use axum::{
     Json,
@@ -77,47 +78,19 @@ pub(crate) async fn regenerate(
 /// A token for an endpoint whose callers use tokens.
 pub(crate) async fn token(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
     let (row, _) = opened(&app, &at).await?;
-    mode_is(&row, "amltoken", "call `listKeys` for keys, or use a token of your own for `AADToken`")?;
+    if mode(&row) != "aadtoken" {
+        mode_is(&row, "amltoken", "call `listKeys` for keys")?;
+    }
     let now = app.now();
     let expires = Timestamp(now.0 + TOKEN_LIFE_MS);
     Ok(Json(json!({
-        "accessToken": endpoint_token(&app, &row.key, expires), "tokenType": "Bearer",
+        "accessToken": endpoint_token(app.store.keyring(), &row.key, expires), "tokenType": "Bearer",
         "expiryTimeUtc": expires.0 / 1000, "refreshAfterTimeUtc": (now.0 + TOKEN_FRESH_MS) / 1000,
     })))
 }
 
-fn endpoint_token(app: &App, key: &RecordKey, expires: Timestamp) -> String {
-    let claim = format!("{}/{}/{}", key.workspace, key.name, expires.0);
-    format!("endpoint.{claim}.{}", app.store.keyring().sign(&format!("endpoint {claim}")))
-}
-
-/// Whether a caller's word opens this endpoint: one of its keys, or a token made for it.
-pub(super) fn opens(app: &App, row: &RecordRow, keys: &BTreeMap<String, String>, word: &str) -> bool {
-    match mode(row).as_str() {
-        "key" => keys.values().any(|key| same(app, key, word)),
-        "amltoken" => token_opens(app, &row.key, word),
-        _ => false,
-    }
-}
-
-fn token_opens(app: &App, key: &RecordKey, token: &str) -> bool {
-    let Some((claim, signature)) = token.strip_prefix("endpoint.").and_then(|rest| rest.rsplit_once('.')) else {
-        return false;
-    };
-    let Some((place, expires)) = claim.rsplit_once('/') else { return false };
-    app.store.keyring().signed(&format!("endpoint {claim}"), signature)
-        && place == format!("{}/{}", key.workspace, key.name)
-        && expires.parse::<i64>().is_ok_and(|at| app.now().0 < at)
-}
-
-/// Compares without telling by the time it takes.
-fn same(app: &App, a: &str, b: &str) -> bool {
-    let ring = app.store.keyring();
-    ring.signed(b, &ring.sign(a))
-}
-
 /// How an endpoint's callers prove themselves, in lower case.
-pub(super) fn mode(row: &RecordRow) -> String {
+fn mode(row: &RecordRow) -> String {
     let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
     body["properties"]["authMode"].as_str().unwrap_or("Key").to_lowercase()
 }

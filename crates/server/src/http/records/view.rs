@@ -1,6 +1,6 @@
 //! Records as resources: what was sent, with what the server knows and what clients cannot do without.
 
-use super::Kind;
+use super::{Kind, serving::Live};
 use crate::{
     app::{App, scope},
     http::change,
@@ -41,15 +41,23 @@ pub(super) fn settle(body: &mut Value) -> Option<Value> {
     properties.remove("keys").filter(Value::is_object)
 }
 
-pub(super) fn of(app: &App, workspace: &WorkspaceRow, kind: Kind, row: &RecordRow) -> Value {
+pub(super) fn of(app: &App, workspace: &WorkspaceRow, kind: Kind, row: &RecordRow, live: Option<&Live>) -> Value {
     let mut view: Map<String, Value> = serde_json::from_str(&row.body).unwrap_or_default();
     let mut properties = match view.remove("properties") {
         Some(Value::Object(properties)) => properties,
         _ => Map::new(),
     };
     defaults(app, workspace, kind, &row.key, &mut properties);
-    properties.insert("provisioningState".into(), json!("Unknown"));
-    object(&mut properties, "properties")[STATE] = json!(state(kind));
+    let (state, words) = match (kind, live) {
+        (_, Some(live)) => (live.row.state.status(), Some(live.words())),
+        // An address with keys is all that an endpoint is.
+        (Kind::OnlineEndpoint, None) => ("Succeeded", None),
+        (kind, None) => ("Unknown", Some(state(kind).to_owned())),
+    };
+    properties.insert("provisioningState".into(), json!(state));
+    if let Some(words) = words {
+        object(&mut properties, "properties")[STATE] = json!(words);
+    }
     if kind != Kind::Schedule {
         view.entry("location").or_insert_with(|| json!("local"));
         let tags = view.entry("tags").or_insert_with(|| json!({}));
@@ -73,11 +81,11 @@ pub(super) fn of(app: &App, workspace: &WorkspaceRow, kind: Kind, row: &RecordRo
     Value::Object(view)
 }
 
-/// What a record is worth today.
-pub(super) fn state(kind: Kind) -> &'static str {
+/// What a record is worth that nothing runs.
+fn state(kind: Kind) -> &'static str {
     match kind {
         Kind::Schedule => "kept as a record: schedules do not start jobs yet",
-        Kind::OnlineEndpoint | Kind::OnlineDeployment => "kept as a record: models are not served online yet",
+        Kind::OnlineEndpoint | Kind::OnlineDeployment => "kept as a record of before it could be served; update it",
         Kind::BatchEndpoint | Kind::BatchDeployment => "kept as a record: models are not run over batches yet",
     }
 }
@@ -90,7 +98,8 @@ fn defaults(app: &App, workspace: &WorkspaceRow, kind: Kind, key: &RecordKey, pr
             fill(properties, "tags", json!({}));
         }
         Kind::OnlineEndpoint => {
-            let base = format!("{}/api/v1/endpoint/{}", app.url, key.name);
+            let router = app.settings.scoring_url.as_ref().unwrap_or(&app.url);
+            let base = format!("{router}/api/v1/endpoint/{}", key.name);
             properties.insert("scoringUri".into(), json!(format!("{base}/score")));
             properties.insert("swaggerUri".into(), json!(format!("{base}/swagger.json")));
             fill(properties, "authMode", json!("Key"));

@@ -12,6 +12,11 @@ impl Checks<'_, '_> {
     pub(super) fn online_endpoint(&mut self, key: &RecordKey, properties: &Value) -> Result<(), store::Error> {
         self.word("properties.authMode", properties.get("authMode"), MODES);
         self.compute("properties.compute", properties.get("compute"))?;
+        let others = self.references.tx.records_named(Kind::OnlineEndpoint.table(), &key.name)?;
+        if let Some(other) = others.iter().find(|other| other.key.workspace != key.workspace) {
+            let message = format!("workspace `{}` has an endpoint of this name", other.key.workspace);
+            self.mistake("name", message, "choose another: its address names an endpoint without its workspace");
+        }
         let known = self.deployments(Kind::OnlineDeployment, key)?;
         let live = self.shares("properties.traffic", properties.get("traffic"), &known, 100);
         let total: i64 = live.iter().map(|(_, share)| share).sum();

@@ -1,0 +1,239 @@
+//! The router inside the server, and how any router follows a server: it tells what is asked of it and is told where
+//! replicas are.
+//!
+//! Invariant: a router that loses its server goes on with the routes it has.
+
+use crate::{
+    config::Config,
+    failure::{Done, Failure},
+    local,
+};
+use anyhow::Context;
+use domain::{
+    serving::{Demand, RouterAnswer, RouterNews},
+    spec::routes::Routes as Table,
+};
+use router::{Limits, Routes, Running, Settings, StartError, TlsFiles};
+use server::{Certificates, Routers};
+use std::{
+    collections::HashSet, fs, io::ErrorKind, net::SocketAddr, path::PathBuf, pin::Pin, sync::Mutex, time::Duration,
+};
+use store::{Error, ServingKey, Store};
+use tokio::time::{Instant, sleep};
+
+/// How long an exchange waits for other routes: no longer than demand may be old.
+pub(crate) const EXCHANGE: Duration = Duration::from_secs(1);
+/// How soon it is noticed that a request waits for a first replica.
+const NOTICE: Duration = Duration::from_millis(20);
+/// How long to leave a server alone that cannot be asked.
+const AGAIN: Duration = Duration::from_millis(500);
+/// How long requests may take to finish when the server stops.
+const DRAIN: Duration = Duration::from_secs(10);
+/// How long a first call may take, from the moment that replicas are ready.
+const PROOF: Duration = Duration::from_secs(15);
+
+/// The router of this server.
+pub(crate) struct Embedded {
+    pub(crate) routes: Routes,
+    pub(crate) running: Running,
+    /// Where callers find it.
+    pub(crate) url: String,
+}
+
+/// Starts the router of this server with the routes there are, before anyone can call it.
+pub(crate) fn start(config: &Config, certificates: &Certificates, table: &Table) -> Done<Embedded> {
+    let (certificate, key) = certificates.files().context("cannot use the certificate")?;
+    let routes = Routes::new(table);
+    let settings = |listen: SocketAddr| Settings {
+        listen,
+        workers: std::thread::available_parallelism().map_or(1, Into::into),
+        tls: Some(TlsFiles { certificate: certificate.clone(), key: key.clone() }),
+        http2: true,
+        admin: None,
+        access_log: None,
+        routes_file: None,
+        share_port: false,
+        drain: DRAIN,
+        limits: Limits::default(),
+        clock: server::clock::now,
+    };
+    let mut tries = vec![config.router_listen];
+    if !config.router_listen_chosen {
+        // Endpoints keep their address when the server comes back.
+        let last = fs::read_to_string(port_file(config)).ok().and_then(|text| text.trim().parse().ok());
+        tries.splice(0..0, last.map(|port| SocketAddr::new(config.router_listen.ip(), port)));
+        tries.push(SocketAddr::new(config.router_listen.ip(), 0));
+    }
+    let mut started = None;
+    for listen in tries {
+        started = Some(router::start(settings(listen), routes.clone()));
+        if !matches!(&started, Some(Err(StartError::Listen(_, error))) if error.kind() == ErrorKind::AddrInUse) {
+            break;
+        }
+    }
+    let running = started.expect("at least one address was tried").map_err(|error| {
+        let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        let failure = Failure::input("cannot start the router").because(error.to_string()).because(cause);
+        failure.hint("choose another address with the setting `router.listen`")
+    })?;
+    // Without it the next start only takes another port.
+    let _ = fs::write(port_file(config), running.address.port().to_string());
+    let url = config.router_public_url.clone().unwrap_or_else(|| address_of(running.address));
+    Ok(Embedded { routes, running, url })
+}
+
+fn port_file(config: &Config) -> PathBuf {
+    config.home.join("router.port")
+}
+
+fn address_of(bound: SocketAddr) -> String {
+    match bound.ip() {
+        ip if ip.is_unspecified() => format!("https://localhost:{}", bound.port()),
+        _ => format!("https://{bound}"),
+    }
+}
+
+/// Keeps a router's routes as the server has them, for as long as it is polled.
+pub(crate) async fn follow(routes: &Routes, name: &str, ask: impl AsyncFn(RouterNews) -> anyhow::Result<RouterAnswer>) {
+    let (mut held, mut lost) = (0, false);
+    loop {
+        let demand = routes.demand();
+        let waiting = waiting(&demand);
+        let leaving: Vec<SocketAddr> = routes.leaving().into_iter().map(|(address, _)| address).collect();
+        let known: HashSet<SocketAddr> = leaving.iter().copied().collect();
+        let news = RouterNews { router: name.to_owned(), demand, leaving, held };
+        let answer = tokio::select! {
+            answer = ask(news) => answer,
+            () = outdated(routes, &waiting, &known) => continue,
+        };
+        match answer {
+            Ok(answer) => {
+                if let Some(table) = answer.routes {
+                    routes.install(&table);
+                    held = answer.version;
+                }
+                lost = false;
+            }
+            Err(error) => {
+                if !lost {
+                    tracing::warn!("the router goes on with the routes it has: {error:#}");
+                }
+                lost = true;
+                sleep(AGAIN).await;
+            }
+        }
+    }
+}
+
+/// Returns once a request waits for a first replica of a deployment where none did, or a replica was let go.
+async fn outdated(routes: &Routes, waited: &HashSet<(String, String)>, leaving: &HashSet<SocketAddr>) {
+    loop {
+        sleep(NOTICE).await;
+        let free = !leaving.is_empty() && routes.leaving().len() < leaving.len();
+        if free || !waiting(&routes.demand()).is_subset(waited) {
+            return;
+        }
+    }
+}
+
+/// Deployments without a replica that requests wait for.
+fn waiting(demand: &[Demand]) -> HashSet<(String, String)> {
+    let empty = demand.iter().filter(|demand| demand.queued > 0 && demand.replicas == 0);
+    empty.map(|demand| (demand.endpoint.clone(), demand.deployment.clone())).collect()
+}
+
+/// The server that a router of its own follows; found anew when it does not answer.
+pub(crate) struct Server<'c> {
+    config: &'c Config,
+    client: Mutex<Option<api::Client>>,
+}
+
+impl<'c> Server<'c> {
+    pub(crate) fn new(config: &'c Config) -> Server<'c> {
+        Server { config, client: Mutex::default() }
+    }
+
+    /// The routes there are, for a router that is about to start.
+    pub(crate) async fn first(&self, name: &str) -> Done<Table> {
+        let news = RouterNews { router: name.to_owned(), ..RouterNews::default() };
+        Ok(self.ask(&news).await?.routes.unwrap_or_default())
+    }
+
+    pub(crate) async fn ask(&self, news: &RouterNews) -> anyhow::Result<RouterAnswer> {
+        let known = self.client.lock().expect("nothing panics while it holds the client").take();
+        let client = match known {
+            Some(client) => client,
+            None => local::connect(self.config, false).await?,
+        };
+        let answer = client.post("/router/v1/exchange", news).await?;
+        *self.client.lock().expect("nothing panics while it holds the client") = Some(client);
+        Ok(answer)
+    }
+}
+
+/// What the serving loop is told of routers.
+pub(crate) struct Known {
+    pub(crate) routers: Routers,
+    pub(crate) store: Store,
+    /// Where callers find endpoints; nobody is called where there is no router.
+    pub(crate) url: Option<String>,
+    /// The authority that signed the router's certificate.
+    pub(crate) authority: Option<Vec<u8>>,
+}
+
+impl controller::Routers for Known {
+    fn demand(&self) -> Vec<Demand> {
+        self.routers.demand()
+    }
+
+    fn uses(&self, address: SocketAddr) -> bool {
+        self.routers.uses(address)
+    }
+
+    fn call(&self, key: ServingKey) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
+        let Some(url) = self.url.clone() else { return Box::pin(std::future::ready(Ok(()))) };
+        let (routers, store, authority) = (self.routers.clone(), self.store.clone(), self.authority.clone());
+        Box::pin(
+            async move { call(&routers, &store, (url, authority), &key).await.map_err(|error| format!("{error:#}")) },
+        )
+    }
+}
+
+/// Asks a deployment whether it lives, as a caller would: through its public address and with its key.
+async fn call(
+    routers: &Routers,
+    store: &Store,
+    (url, authority): (String, Option<Vec<u8>>),
+    key: &ServingKey,
+) -> anyhow::Result<()> {
+    let deadline = Instant::now() + PROOF;
+    while !routers.is_followed() && Instant::now() < deadline {
+        sleep(NOTICE).await;
+    }
+    let wanted = key.clone();
+    let path = store.read(move |tx| {
+        let row = tx.serving(&wanted)?.ok_or(Error::Conflict)?;
+        Ok(tx.serving_plan(&wanted, row.generation)?.and_then(|plan| plan.serve?.liveness.path))
+    });
+    let path = path.await.context("the deployment is gone")?.unwrap_or_else(|| "/".to_owned());
+    let token = routers.bearer(key).await.context("the endpoint is gone")?;
+    let client = api::Client::new(api::Connection { url, token, authority })?;
+    let at = format!("/api/v1/endpoint/{}/{}", key.endpoint, path.trim_start_matches('/'));
+    let request = client.request(reqwest::Method::GET, &at).header("azureml-model-deployment", &key.deployment);
+    let answer =
+        request.timeout(PROOF).send().await.with_context(|| format!("`{}{at}` cannot be reached", client.url()))?;
+    let status = answer.status();
+    // A model that answers with an error of its own has answered.
+    if status.is_success()
+        || status.is_redirection()
+        || answer.headers().contains_key("ms-azureml-model-error-statuscode")
+    {
+        return Ok(());
+    }
+    let body = answer.text().await.unwrap_or_default();
+    anyhow::bail!(
+        "`GET {}{at}` was answered with {status}: {}",
+        client.url(),
+        body.chars().take(500).collect::<String>()
+    )
+}

@@ -1,0 +1,217 @@
+// What the answers hold beyond their envelope, as far as the pages read it.
+import type { Page as AnyPage, Resource as AnyResource } from "./routes.ts";
+
+export interface Page<Item> extends AnyPage {
+  value: Item[];
+  nextLink?: string | null;
+}
+
+export interface Resource<Properties> extends AnyResource {
+  properties: Properties & Record<string, unknown>;
+  systemData?: { createdAt?: string; createdBy?: string; lastModifiedAt?: string };
+}
+
+export interface Workspace {
+  name: string;
+  path: string;
+  role: "reader" | "contributor" | "owner";
+}
+
+export interface Session {
+  name: string;
+  workspace: string;
+  workspaces: Workspace[];
+  everywhere: Workspace["role"] | null;
+  version: string;
+  until: string | null;
+}
+
+export interface Failure {
+  code: string;
+  message: string;
+}
+
+export interface Input {
+  jobInputType?: string;
+  value?: string;
+  uri?: string;
+  mode?: string;
+}
+
+export interface JobProperties {
+  jobType: string;
+  displayName: string;
+  experimentName: string;
+  status: string;
+  description?: string;
+  command?: string;
+  computeId?: string;
+  environmentId?: string;
+  codeId?: string;
+  isArchived: boolean;
+  tags: Record<string, string>;
+  properties: Record<string, string>;
+  inputs?: Record<string, Input>;
+  outputs?: Record<string, { jobOutputType?: string; uri?: string; mode?: string; assetName?: string }>;
+  peregrine: {
+    phase: string;
+    note: string;
+    target: string;
+    attempts: number;
+    logs: string;
+    isolation?: string;
+    startedAt?: string;
+    endedAt?: string;
+    failure?: Failure;
+    reason?: string;
+  };
+}
+
+export type Job = Resource<JobProperties>;
+
+export interface Why {
+  name: string;
+  status: string;
+  phase: string;
+  note: string;
+  target: string;
+  ahead: number;
+  summary: string;
+  failure: Failure | null;
+  hints: string[];
+  events: { at: string; kind: string; text: string }[];
+}
+
+export interface KeyValue {
+  key: string;
+  value: string;
+}
+
+export interface Run {
+  info: {
+    run_id: string;
+    run_name: string;
+    experiment_id: string;
+    user_id: string;
+    status: string;
+    start_time: number;
+    end_time?: number;
+    lifecycle_stage: string;
+  };
+  data: { metrics?: { key: string; value: number | string }[]; params?: KeyValue[]; tags?: KeyValue[] };
+}
+
+export interface Runs {
+  runs?: Run[];
+  next_page_token?: string;
+}
+
+export interface Experiment {
+  experiment_id: string;
+  name: string;
+  lifecycle_stage: string;
+}
+
+export interface Point {
+  step: number;
+  timestamp: number;
+  value: number | string;
+}
+
+export interface Line {
+  key: string;
+  points: Point[];
+  latest?: Point;
+  count?: number;
+}
+
+export interface Metrics {
+  name: string;
+  status: string;
+  value: Line[];
+  leftOut: number;
+}
+
+export interface Sample {
+  at: number;
+  cpu_percent: number;
+  memory_used_bytes: number;
+  memory_total_bytes: number;
+  gpus: { index?: number; utilization_percent?: number; memory_used_bytes?: number; memory_total_bytes?: number }[];
+}
+
+export interface Artifact {
+  path: string;
+  size: number;
+  modifiedAt: string;
+}
+
+export interface AssetProperties {
+  description?: string | null;
+  tags?: Record<string, string> | null;
+  properties?: Record<string, string> | null;
+  latestVersion?: string;
+  isArchived?: boolean;
+  dataType?: string;
+  modelType?: string;
+  dataUri?: string;
+  modelUri?: string;
+  image?: string;
+  condaFile?: string;
+  jobName?: string;
+}
+
+export type Asset = Resource<AssetProperties>;
+
+export interface ComputeProperties {
+  computeType: string;
+  provisioningState: string;
+  description?: string;
+  properties?: {
+    capacity?: Record<string, string>;
+    instanceTypes?: Record<string, { resources?: { requests?: Record<string, string>; limits?: Record<string, string> | null } }>;
+    namespace?: string;
+  };
+}
+
+export type Compute = Resource<ComputeProperties>;
+
+export interface Node {
+  nodeId: string;
+  nodeState: string;
+  runId: string | null;
+  seenAt?: string;
+  capacity?: { cpu_milli: number; memory_bytes: number; gpus: number };
+  gpuModels?: string[];
+}
+
+export interface Usage {
+  currentValue: number;
+  limit: number;
+  name: { value: string };
+}
+
+export interface AuditLine {
+  at: string;
+  caller: string;
+  workspace: string;
+  operation: string;
+  method: string;
+  path: string;
+  result: string;
+}
+
+export interface EndpointProperties {
+  authMode?: string;
+  scoringUri?: string;
+  provisioningState?: string;
+  traffic?: Record<string, number>;
+  description?: string;
+}
+
+export interface DeploymentProperties {
+  provisioningState?: string;
+  model?: string | null;
+  instanceType?: string;
+  properties?: Record<string, string>;
+}

@@ -1,0 +1,128 @@
+// What is going on: at work, waiting and why, failed lately, and how full the machines are.
+import { ask } from "../api/call.ts";
+import { job_why, online_endpoints, workspace_usages } from "../api/routes.ts";
+import type { EndpointProperties, Page, Resource, Run, Usage, Why } from "../api/shapes.ts";
+import { useData } from "../parts/data.ts";
+import { at } from "../parts/place.ts";
+import { isJob, search } from "../parts/runs.ts";
+import { useScope } from "../parts/scope.ts";
+import { Ago, Badge, Card, Empty, Link, Said, Wait } from "../parts/show.tsx";
+import { span, status } from "../parts/words.ts";
+
+const EVERY_MS = 3000;
+const SHOWN = 8;
+
+export function Home() {
+  const { names, workspace } = useScope();
+  const runs = (state: string) => (signal: AbortSignal) =>
+    search(names, { filter: `attributes.status = '${state}'`, limit: SHOWN }, signal);
+  const running = useData("running", runs("RUNNING"), EVERY_MS);
+  const failed = useData("failed", runs("FAILED"), EVERY_MS);
+  const waiting = useData(
+    "waiting",
+    async (signal) => {
+      const { runs: found, more } = await runs("SCHEDULED")(signal);
+      const reasons = await Promise.all(
+        found.map((run) => ask<Why>(job_why, { ...names, name: run.info.run_id }, { signal }).catch(() => undefined)),
+      );
+      return { runs: found, more, reasons };
+    },
+    EVERY_MS,
+  );
+  const usages = useData("usages", (signal) => ask<Page<Usage>>(workspace_usages, names, { signal }), EVERY_MS);
+  const endpoints = useData("endpoints", (signal) => ask<Page<Resource<EndpointProperties>>>(online_endpoints, names, { signal }), 10_000);
+  const nothing = [running, failed, waiting].every(({ data }) => data?.runs.length === 0);
+  const latest = useData("latest", (signal) => search(names, { limit: SHOWN }, signal), EVERY_MS);
+  return (
+    <>
+      <h1>Home</h1>
+      {nothing && latest.data?.runs.length === 0 && (
+        <Empty command="peregrine job create -f job.yml --stream">Nothing has run in this workspace yet. Submit a first job:</Empty>
+      )}
+      <div className="cards">
+        <Card title={`Running${counted(running.data)}`}>
+          <Wait on={running}>
+            {({ runs }) => <RunList runs={runs} none="Nothing runs." about={(run) => `for ${span(Date.now() - run.info.start_time)}`} />}
+          </Wait>
+        </Card>
+        <Card title={`Waiting${counted(waiting.data)}`}>
+          <Wait on={waiting}>
+            {({ runs, reasons }) => (
+              <RunList runs={runs} none="Nothing waits." about={(_, index) => <Said>{reasons[index]?.note ?? ""}</Said>} />
+            )}
+          </Wait>
+        </Card>
+        <Card title="Failed lately">
+          <Wait on={failed}>
+            {({ runs }) => <RunList runs={runs} none="Nothing has failed." about={(run) => <Ago at={run.info.end_time} />} />}
+          </Wait>
+        </Card>
+        <Card title="Compute in use" aside={<Link to={at(workspace.name, ["compute"])}>All compute</Link>}>
+          <Wait on={usages}>{({ value }) => <Meters usages={value} />}</Wait>
+        </Card>
+        <Card title="Endpoints" aside={<Link to={at(workspace.name, ["endpoints"])}>All endpoints</Link>}>
+          <Wait on={endpoints}>
+            {({ value }) =>
+              value.length === 0 ? (
+                <Empty command="peregrine online-endpoint create -f endpoint.yml">No endpoint yet.</Empty>
+              ) : (
+                <ul className="plain">
+                  {value.slice(0, SHOWN).map((one) => (
+                    <li key={one.name}>
+                      <Link to={at(workspace.name, ["endpoints", one.name])}>{one.name}</Link>
+                      <Badge status={one.properties.provisioningState ?? ""} />
+                    </li>
+                  ))}
+                </ul>
+              )
+            }
+          </Wait>
+        </Card>
+        <Card title="Latest" aside={<Link to={at(workspace.name, ["jobs"])}>All jobs</Link>}>
+          <Wait on={latest}>
+            {({ runs }) => <RunList runs={runs} none="No job yet." about={(run) => <Badge status={status(run.info.status)} />} />}
+          </Wait>
+        </Card>
+      </div>
+    </>
+  );
+}
+
+function counted(found: { runs: Run[]; more: boolean } | undefined): string {
+  if (found === undefined || found.runs.length === 0) return "";
+  return ` (${found.runs.length}${found.more ? "+" : ""})`;
+}
+
+function RunList({ runs, none, about }: { runs: Run[]; none: string; about: (run: Run, index: number) => React.ReactNode }) {
+  const { workspace } = useScope();
+  if (runs.length === 0) return <p className="dim">{none}</p>;
+  return (
+    <ul className="plain">
+      {runs.map((run, index) => (
+        <li key={run.info.run_id}>
+          <Link to={at(workspace.name, ["jobs", run.info.run_id])}>{run.info.run_name}</Link>
+          <span className="dim">{about(run, index)}</span>
+          {!isJob(run) && <span className="tag">run</span>}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export function Meters({ usages }: { usages: Usage[] }) {
+  const real = usages.filter(({ limit }) => limit > 0);
+  if (real.length === 0) return <p className="dim">Nothing is counted yet.</p>;
+  return (
+    <ul className="plain meters">
+      {real.map(({ name, currentValue, limit }) => (
+        <li key={name.value}>
+          <span>{name.value.replaceAll("`", "")}</span>
+          <meter min={0} max={limit} value={currentValue} aria-label={name.value} />
+          <span className="dim">
+            {currentValue} of {limit}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}

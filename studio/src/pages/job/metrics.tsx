@@ -1,0 +1,105 @@
+// What a job logs, drawn as it comes. The stream resumes by itself where it was cut off.
+import { useEffect, useMemo, useState } from "react";
+import { address } from "../../api/call.ts";
+import { job_metrics_stream } from "../../api/routes.ts";
+import type { Line, Metrics, Point } from "../../api/shapes.ts";
+import { Chart, type Look, type Series } from "../../parts/chart.tsx";
+import { useInSight } from "../../parts/data.ts";
+import { useScope } from "../../parts/scope.ts";
+import { Empty } from "../../parts/show.tsx";
+
+const POINTS = 1000;
+const CHARTS = 60;
+
+interface Held {
+  lines: Map<string, Point[]>;
+  leftOut: number;
+  ready: boolean;
+  over: boolean;
+}
+
+function useStream(name: string): Held {
+  const { names } = useScope();
+  const [held, setHeld] = useState<Held>({ lines: new Map(), leftOut: 0, ready: false, over: false });
+  const inSight = useInSight();
+  useEffect(() => {
+    if (!inSight || held.over) return;
+    const source = new EventSource(address(job_metrics_stream, { ...names, name }, { points: POINTS }));
+    source.addEventListener("metrics", (event: MessageEvent<string>) => {
+      const { value, leftOut } = JSON.parse(event.data) as Metrics;
+      setHeld((old) => ({ ...old, ready: true, leftOut, lines: new Map(value.map(({ key, points }) => [key, points])) }));
+    });
+    source.addEventListener("points", (event: MessageEvent<string>) => {
+      const { value } = JSON.parse(event.data) as { value: Line[] };
+      setHeld((old) => {
+        const lines = new Map(old.lines);
+        for (const { key, points } of value) lines.set(key, [...(lines.get(key) ?? []), ...points]);
+        return { ...old, lines };
+      });
+    });
+    source.addEventListener("end", () => {
+      source.close();
+      setHeld((old) => ({ ...old, over: true }));
+    });
+    return () => source.close();
+  }, [names, name, inSight]);
+  return held;
+}
+
+export function MetricsTab({ name }: { name: string }) {
+  const { lines, leftOut, ready, over } = useStream(name);
+  const [look, setLook] = useState<Look>({ x: "step", smooth: 0, log: false });
+  const [wanted, setWanted] = useState("");
+  const keys = useMemo(() => [...lines.keys()].filter((key) => key.includes(wanted)).sort(), [lines, wanted]);
+  if (!ready) return <div className="skeleton" aria-busy="true" aria-label="loading" />;
+  if (lines.size === 0) {
+    return <Empty command={'mlflow.log_metric("loss", loss, step=step)'}>{over ? "Nothing was logged." : "Nothing was logged yet; what is will be drawn here."} In a job&apos;s script:</Empty>;
+  }
+  return (
+    <>
+      <div className="bar">
+        <input data-filter aria-label="Find a metric" placeholder="Find a metric   ( / )" value={wanted} onChange={(event) => setWanted(event.target.value)} />
+        <label>
+          Over{" "}
+          <select value={look.x} onChange={(event) => setLook({ ...look, x: event.target.value as "step" })}>
+            <option value="step">step</option>
+            <option value="time">time</option>
+            <option value="relative">time since start</option>
+          </select>
+        </label>
+        <label>
+          Smoothing{" "}
+          <input type="range" min={0} max={0.99} step={0.01} value={look.smooth} onChange={(event) => setLook({ ...look, smooth: Number(event.target.value) })} />
+        </label>
+        <label>
+          <input type="checkbox" checked={look.log} onChange={(event) => setLook({ ...look, log: event.target.checked })} /> log scale
+        </label>
+        <span className="dim" role="status">{over ? "the job is over" : "live"}</span>
+      </div>
+      <div className="charts">
+        {keys.slice(0, CHARTS).map((key) => (
+          <OneLine key={key} name={key} points={lines.get(key) ?? []} look={look} />
+        ))}
+      </div>
+      {keys.length > CHARTS && <p className="dim">{keys.length - CHARTS} more; type a part of a name to see others.</p>}
+      {leftOut > 0 && <p className="dim">{leftOut} metrics are not shown here; `peregrine job metrics` has all.</p>}
+    </>
+  );
+}
+
+function OneLine({ name, points, look }: { name: string; points: Point[]; look: Look }) {
+  const series = useMemo(() => [lineOf(name, points, look.x ?? "step")], [name, points, look.x]);
+  return <Chart title={name} series={series} look={look} group="metrics" />;
+}
+
+/** Points as a line over steps, or over seconds. */
+export function lineOf(label: string, points: Point[], x: NonNullable<Look["x"]>, colour?: string): Series {
+  const first = Math.min(...points.map((point) => point.timestamp));
+  const at = { step: (one: Point) => one.step, time: (one: Point) => one.timestamp / 1000, relative: (one: Point) => (one.timestamp - first) / 1000 }[x];
+  const value = (one: Point) => (typeof one.value === "number" && Number.isFinite(one.value) ? one.value : null);
+  // Steps that were all logged as 0 tell nothing: then the order does.
+  const flat = x === "step" && points.length > 1 && points.every((one) => one.step === points[0]?.step);
+  const sorted = flat ? points : [...points].sort((a, b) => at(a) - at(b));
+  const series = { label, xs: sorted.map((one, index) => (flat ? index : at(one))), ys: sorted.map(value) };
+  return colour === undefined ? series : { ...series, colour };
+}

@@ -1,0 +1,142 @@
+// How the table of jobs is asked: a filter with completion, columns, and views that are kept.
+import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
+import type { Run } from "../../api/shapes.ts";
+import { ask } from "../../parts/place.ts";
+
+const ATTRIBUTES = ["attributes.status", "attributes.run_name", "attributes.start_time", "attributes.user_id"];
+const STATES = ["'RUNNING'", "'SCHEDULED'", "'FINISHED'", "'FAILED'", "'KILLED'"];
+
+/** Every param, metric and tag of some runs, as the filter names them. */
+export function keysOf(runs: Run[]): string[] {
+  const all = new Set<string>();
+  for (const { data } of runs) {
+    for (const { key } of data.metrics ?? []) all.add(`metrics.${key}`);
+    for (const { key } of data.params ?? []) all.add(`params.${key}`);
+    for (const { key } of data.tags ?? []) if (!key.startsWith("mlflow.")) all.add(`tags.${key}`);
+  }
+  return [...all].sort();
+}
+
+export function Filter({ value, seen, set }: { value: string; seen: Run[]; set: (filter: string) => void }) {
+  const [text, setText] = useState(value);
+  const [chosen, setChosen] = useState(-1);
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => setText(value), [value]);
+  const keys = useMemo(() => keysOf(seen), [seen]);
+  const word = /[\w.'`]*$/.exec(text)?.[0] ?? "";
+  const state = /status\s*!?=\s*'?\w*$/.test(text);
+  const fitting = (state ? STATES : [...ATTRIBUTES, ...keys.map(quoted)]).filter((key) => word !== "" && key.startsWith(word) && key !== word);
+  const offered = fitting.slice(0, 8);
+  const take = (offer: string) => {
+    setText(text.slice(0, text.length - word.length) + offer + " ");
+    setChosen(-1);
+    input.current?.focus();
+  };
+  const onKey = (event: KeyboardEvent) => {
+    const offer = offered[Math.max(0, chosen)];
+    if (event.key === "Enter") {
+      if (chosen >= 0 && offer) take(offer);
+      else set(text.trim());
+    } else if (event.key === "Tab" && offer && !event.shiftKey) take(offer);
+    else if (event.key === "ArrowDown") setChosen(Math.min(offered.length - 1, chosen + 1));
+    else if (event.key === "ArrowUp") setChosen(Math.max(-1, chosen - 1));
+    else if (event.key === "Escape") set("");
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <div className="filter">
+      <input
+        ref={input}
+        data-filter
+        role="combobox"
+        aria-label="Filter"
+        aria-expanded={offered.length > 0}
+        aria-controls="filter-offers"
+        aria-autocomplete="list"
+        placeholder="Filter, e.g. metrics.loss < 0.1 and params.lr = '0.01'   ( / )"
+        spellCheck={false}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        onKeyDown={onKey}
+      />
+      <ul id="filter-offers" role="listbox" aria-label="Completions" hidden={offered.length === 0}>
+        {offered.map((offer, index) => (
+          <li key={offer} role="option" aria-selected={index === chosen} onMouseDown={() => take(offer)}>
+            {offer}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function quoted(name: string): string {
+  const [kind = "", ...rest] = name.split(".");
+  const key = rest.join(".");
+  return /^[A-Za-z_]\w*$/.test(key) ? name : `${kind}.\`${key}\``;
+}
+
+export function Chooser({ seen, chosen, set }: { seen: Run[]; chosen: string[]; set: (columns: string[]) => void }) {
+  const [wanted, setWanted] = useState("");
+  const keys = useMemo(() => [...new Set([...chosen, ...keysOf(seen)])], [seen, chosen]);
+  const flip = (key: string) => set(chosen.includes(key) ? chosen.filter((one) => one !== key) : [...chosen, key]);
+  return (
+    <details className="menu">
+      <summary>Columns</summary>
+      <div>
+        <input aria-label="Find a column" placeholder="find" value={wanted} onChange={(event) => setWanted(event.target.value)} />
+        {keys
+          .filter((key) => key.includes(wanted))
+          .slice(0, 200)
+          .map((key) => (
+            <label key={key}>
+              <input type="checkbox" checked={chosen.includes(key)} onChange={() => flip(key)} /> {key}
+            </label>
+          ))}
+        {keys.length === 0 && <p className="dim">Nothing was logged yet.</p>}
+      </div>
+    </details>
+  );
+}
+
+const KEPT = "views";
+
+/** Views are addresses with a name, kept in this browser. */
+export function Views() {
+  const [views, setViews] = useState<Record<string, string>>(() => JSON.parse(localStorage.getItem(KEPT) ?? "{}") as Record<string, string>);
+  const put = (next: Record<string, string>) => {
+    localStorage.setItem(KEPT, JSON.stringify(next));
+    setViews(next);
+  };
+  const keep = () => {
+    const name = window.prompt("Name of this view");
+    if (name) put({ ...views, [name]: location.search });
+  };
+  const open = (search: string) => {
+    const query = new URLSearchParams(search);
+    ask({ q: query.get("q") ?? "", columns: query.get("columns") ?? "", order: query.get("order") ?? "" });
+  };
+  return (
+    <details className="menu">
+      <summary>Views</summary>
+      <div>
+        <button type="button" onClick={() => open("")}>All jobs</button>
+        {Object.entries(views).map(([name, search]) => (
+          <span key={name} className="pair">
+            <button type="button" onClick={() => open(search)}>{name}</button>
+            <button
+              type="button"
+              className="quiet"
+              aria-label={`Forget view ${name}`}
+              onClick={() => put(Object.fromEntries(Object.entries(views).filter(([other]) => other !== name)))}
+            >
+              ×
+            </button>
+          </span>
+        ))}
+        <button type="button" onClick={keep}>Keep this view…</button>
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,112 @@
+// The rows of the jobs table: pages of a search, loaded when they come into sight and again while they are.
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import type { Run } from "../../api/shapes.ts";
+import { search } from "../../parts/runs.ts";
+import type { Scope } from "../../parts/scope.ts";
+
+const PAGE = 100;
+const EVERY_MS = 3000;
+
+export interface Asked {
+  filter: string;
+  order: string;
+  experiment: string;
+}
+
+export interface Table {
+  count: number;
+  more: boolean;
+  ready: boolean;
+  loaded: Run[];
+  error: Error | undefined;
+  row: (index: number) => Run | undefined;
+  sight: (first: number, last: number) => void;
+  again: () => void;
+}
+
+interface Held {
+  pages: ReadonlyMap<number, Run[]>;
+  more: boolean;
+  ready: boolean;
+  error?: Error;
+}
+
+const NOTHING: Held = { pages: new Map(), more: false, ready: false };
+
+export function useRuns(names: Scope["names"], asked: Asked): Table {
+  const [held, setHeld] = useState(NOTHING);
+  const inSight = useRef<[number, number]>([0, 0]);
+  const current = useRef(held);
+  current.current = held;
+  const key = JSON.stringify([names, asked]);
+  const load = useCallback(
+    async (page: number, signal: AbortSignal) => {
+      const wanted = {
+        filter: asked.filter,
+        limit: PAGE,
+        from: page * PAGE,
+        ...(asked.order ? { order: [asked.order] } : {}),
+        ...(asked.experiment ? { experiments: [asked.experiment] } : {}),
+      };
+      const { runs, more } = await search(names, wanted, signal);
+      if (!signal.aborted) setHeld((old) => merged(old, page, runs, more));
+    },
+    [key],
+  );
+  const [turn, setTurn] = useState(0);
+  const look = useRef<() => void>(() => undefined);
+  useEffect(() => {
+    const stop = new AbortController();
+    const busy = new Set<number>();
+    const fetchPages = (which: (page: number) => boolean) => {
+      for (let page = inSight.current[0]; page <= inSight.current[1]; page++) {
+        if (busy.has(page) || !which(page)) continue;
+        busy.add(page);
+        load(page, stop.signal)
+          .catch((error: unknown) => {
+            if (!stop.signal.aborted) setHeld((old) => ({ ...old, ready: true, error: error instanceof Error ? error : new Error(String(error)) }));
+          })
+          .finally(() => busy.delete(page));
+      }
+    };
+    inSight.current = [0, 0];
+    if (turn === 0) setHeld(NOTHING);
+    fetchPages(() => true);
+    look.current = () => fetchPages((page) => !current.current.pages.has(page));
+    const timer = window.setInterval(() => !document.hidden && fetchPages(() => true), EVERY_MS);
+    return () => {
+      stop.abort();
+      window.clearInterval(timer);
+    };
+  }, [load, turn]);
+  const sight = useCallback((first: number, last: number) => {
+    inSight.current = [Math.floor(first / PAGE), Math.max(0, Math.floor(last / PAGE))];
+    look.current();
+  }, []);
+  return useMemo(() => {
+    const last = Math.max(-1, ...held.pages.keys());
+    const known = last < 0 ? 0 : last * PAGE + (held.pages.get(last)?.length ?? 0);
+    return {
+      // A few rows more than are known: to see them is to ask for them.
+      count: known + (held.more ? 20 : 0),
+      more: held.more,
+      ready: held.ready,
+      loaded: [...held.pages.values()].flat(),
+      error: held.error,
+      row: (index: number) => held.pages.get(Math.floor(index / PAGE))?.[index % PAGE],
+      sight,
+      again: () => setTurn((turn) => turn + 1),
+    };
+  }, [held, sight]);
+}
+
+function merged(old: Held, page: number, runs: Run[], more: boolean): Held {
+  const before = old.pages.get(0)?.[0]?.info.run_id;
+  // Something new at the top moves everything below; what is not in sight is asked for again when it is.
+  const moved = page === 0 && before !== undefined && before !== runs[0]?.info.run_id;
+  const pages = new Map(moved ? [] : old.pages);
+  pages.set(page, runs);
+  for (const other of [...pages.keys()]) if (!more && other > page) pages.delete(other);
+  const last = Math.max(...pages.keys());
+  return { pages, more: page === last ? more : old.more, ready: true };
+}

@@ -1,0 +1,159 @@
+// A chart of lines: drawn when it comes into sight, cursor and zoom shared with the others of its group.
+import { useEffect, useMemo, useRef, useState } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { number, span } from "./words.ts";
+
+export interface Series {
+  label: string;
+  xs: number[];
+  ys: (number | null)[];
+  colour?: string;
+}
+
+export interface Look {
+  log?: boolean;
+  /** 0 for none, up to nearly 1. */
+  smooth?: number;
+  x?: "step" | "time" | "relative";
+  unit?: (value: number) => string;
+  top?: number;
+}
+
+const HEIGHT = 220;
+const GROUPS = new Map<string, Set<uPlot>>();
+/** Told apart on light and on dark ground, and by most who see colours differently. */
+export const COLOURS = ["#2f7ed8", "#d9730d", "#2a9d5c", "#b04ac0", "#c9372c", "#0e8a8a", "#8a6d00", "#6b62d9"];
+
+export function Chart({ title, series, look = {}, group }: { title: string; series: Series[]; look?: Look; group: string }) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(null);
+  const [seen, setSeen] = useState(false);
+  const theme = useTheme();
+  const data = useMemo(() => (seen ? aligned(series, look) : undefined), [seen, series, look]);
+  const shape = `${series.map((one) => one.label).join("\n")}|${look.log}|${look.smooth ? 1 : 0}|${look.x}|${theme}`;
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    const watch = new IntersectionObserver(([entry]) => entry?.isIntersecting && setSeen(true), { rootMargin: "300px" });
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, []);
+  useEffect(() => {
+    const element = box.current;
+    if (element === null || data === undefined) return;
+    const made = new uPlot(options(element.clientWidth, series, look, group), data, element);
+    plot.current = made;
+    const all = GROUPS.get(group) ?? new Set();
+    GROUPS.set(group, all.add(made));
+    const watch = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT }));
+    watch.observe(element);
+    return () => {
+      watch.disconnect();
+      all.delete(made);
+      made.destroy();
+      plot.current = null;
+    };
+  }, [shape, data === undefined]);
+  useEffect(() => {
+    const drawn = plot.current;
+    if (drawn === null || data === undefined || drawn.data === data) return;
+    const zoomed = drawn.scales["x"]?.min !== drawn.data[0][0] || drawn.scales["x"]?.max !== drawn.data[0].at(-1);
+    drawn.setData(data, !zoomed);
+  }, [data]);
+  const last = series.length === 1 ? series[0]?.ys.at(-1) : undefined;
+  return (
+    <figure className="chart">
+      <figcaption>
+        <b title={title}>{title}</b>
+        {last !== undefined && last !== null && <span className="dim">{(look.unit ?? number)(last)}</span>}
+      </figcaption>
+      <div ref={box} className="plot" role="img" aria-label={`${title}: ${describe(series)}`} />
+    </figure>
+  );
+}
+
+function describe(series: Series[]): string {
+  return series.map(({ label, ys }) => `${label} with ${ys.length} points, last ${number(ys.at(-1) ?? "none")}`).join("; ");
+}
+
+function useTheme(): number {
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    const changed = () => setTurn((turn) => turn + 1);
+    const media = matchMedia("(prefers-color-scheme: dark)");
+    media.addEventListener("change", changed);
+    window.addEventListener("peregrine-theme", changed);
+    return () => {
+      media.removeEventListener("change", changed);
+      window.removeEventListener("peregrine-theme", changed);
+    };
+  }, []);
+  return turn;
+}
+
+function colour(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function options(width: number, series: Series[], look: Look, group: string): uPlot.Options {
+  const [ink, grid] = [colour("--dim"), colour("--line")];
+  const shown = look.unit ?? number;
+  const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
+  const x = (value: number) => (look.x === "relative" ? span(value * 1000) : look.x === "time" ? new Date(value * 1000).toLocaleString() : number(value));
+  const together = (drawn: uPlot, key: string) => {
+    const range = drawn.scales["x"];
+    if (key !== "x" || range?.min == null || range.max == null) return;
+    for (const other of GROUPS.get(group) ?? []) {
+      const theirs = other.scales["x"];
+      if (other !== drawn && (theirs?.min !== range.min || theirs.max !== range.max)) other.setScale("x", { min: range.min, max: range.max });
+    }
+  };
+  const smooth = (look.smooth ?? 0) > 0;
+  return {
+    width,
+    height: HEIGHT,
+    cursor: { sync: { key: group }, focus: { prox: 24 } },
+    legend: { show: series.length > 1 },
+    scales: {
+      x: { time: look.x === "time" },
+      y: { distr: look.log ? 3 : 1, ...(look.top === undefined ? {} : { range: [0, look.top] as [number, number] }) },
+    },
+    axes: [
+      { ...axis, ...(look.x === "relative" ? { values: (_: uPlot, ticks: number[]) => ticks.map((tick) => span(tick * 1000)) } : {}) },
+      { ...axis, size: 62, values: (_: uPlot, ticks: (number | null)[]) => ticks.map((tick) => (tick === null ? "" : shown(tick))) },
+    ],
+    series: [
+      { label: look.x ?? "step", value: (_: uPlot, value: number | null) => (value === null ? "" : x(value)) },
+      ...series.flatMap(({ label, colour, ys }, index) => {
+        const stroke = colour ?? COLOURS[index % COLOURS.length] ?? "#2f7ed8";
+        const line = { label, stroke, width: 1.5, spanGaps: true, points: { show: ys.length < 40 } };
+        const value = (_: uPlot, value: number | null) => (value === null ? "" : shown(value));
+        return smooth ? [{ ...line, value }, { ...line, stroke: `${stroke}55`, label: `${label} (as logged)`, value }] : [{ ...line, value }];
+      }),
+    ],
+    hooks: { setScale: [together] },
+  };
+}
+
+/** Lines over one common axis. */
+function aligned(series: Series[], look: Look): uPlot.AlignedData {
+  const clean = (ys: (number | null)[]) => (look.log ? ys.map((y) => (y !== null && y > 0 ? y : null)) : ys);
+  const lines = series.flatMap(({ xs, ys }) => {
+    const raw: uPlot.AlignedData = [xs, clean(ys)];
+    return look.smooth ? [[xs, clean(smoothed(ys, look.smooth))] as uPlot.AlignedData, raw] : [raw];
+  });
+  if (lines.length === 1 && lines[0]) return lines[0];
+  return lines.length === 0 ? [[]] : uPlot.join(lines);
+}
+
+/** An exponential mean that starts without a bias. */
+export function smoothed(ys: (number | null)[], weight: number): (number | null)[] {
+  let [mean, seen] = [0, 0];
+  return ys.map((y) => {
+    if (y === null) return null;
+    mean = mean * weight + (1 - weight) * y;
+    seen = seen * weight + (1 - weight);
+    return mean / seen;
+  });
+}

@@ -1,0 +1,33 @@
+// The workspace that is shown, known to every part below.
+import { createContext, useContext } from "react";
+import type { Session, Workspace } from "../api/shapes.ts";
+
+export interface Scope {
+  session: Session;
+  workspace: Workspace;
+  /** The names in resource paths. */
+  names: { subscription: string; group: string; workspace: string };
+  /** Whether the reader may change things here. */
+  works: boolean;
+  owns: boolean;
+}
+
+export function scopeOf(session: Session, workspace: Workspace): Scope {
+  const [, , subscription = "", , group = ""] = workspace.path.split("/");
+  const { role } = workspace;
+  return {
+    session,
+    workspace,
+    names: { subscription, group, workspace: workspace.name },
+    works: role !== "reader",
+    owns: role === "owner",
+  };
+}
+
+export const ScopeContext = createContext<Scope | null>(null);
+
+export function useScope(): Scope {
+  const scope = useContext(ScopeContext);
+  if (scope === null) throw new Error("a page stands outside a workspace");
+  return scope;
+}

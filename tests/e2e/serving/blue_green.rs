@@ -1,0 +1,71 @@
+//! A model is replaced by another behind one address, as users script it: every step, by the command line alone.
+
+use super::{deployment, serving};
+use serde_json::{Value, json};
+
+/// Room for a burst, so that a busy test machine costs no answer.
+const ROOMY: &str = "request_settings: {max_concurrent_requests_per_instance: 4, max_queue_wait_ms: 20000, \
+                     request_timeout_ms: 20000}";
+/// What chi-square with one degree of freedom exceeds once in a thousand fair trials.
+const UNLIKELY: f64 = 10.83;
+
+#[test]
+fn blue_becomes_green_without_a_change_for_callers() {
+    let home = serving(ROOMY);
+    let blue = home.show_deployment("blue");
+    assert_eq!(blue["provisioning_state"], "Succeeded", "{blue}");
+    assert_eq!(home.answer(&[]), json!({"by": "blue", "weights": "1 2 3", "asked": {"x": 1}}));
+
+    let more = ["online-deployment", "update", "-n", "blue", "-e", "iris", "--set", "instance_count=2"];
+    assert_eq!(home.json(&more)["instance_count"], 2);
+    assert_eq!(home.answer(&[])["by"], "blue");
+
+    home.file("model/weights.txt", "4 5 6\n");
+    let file = deployment(&home, "green", ROOMY);
+    home.ok(&["online-deployment", "create", "-f", &file, "-o", "none"]);
+    assert_eq!(home.answer(&[])["by"], "blue", "a new deployment has no traffic of its own");
+    assert_eq!(home.answer(&["-d", "green"])["weights"], "4 5 6");
+    assert_eq!(home.answer(&["-d", "blue"])["weights"], "1 2 3", "each deployment has its own model");
+
+    home.traffic("blue=90 green=10");
+    let by = test(&home, "50", "10s");
+    let [blue, green] = ["blue", "green"].map(|name| by[name].as_f64().unwrap_or(0.0));
+    let n = blue + green;
+    let chi = (blue - 0.9 * n).powi(2) / (0.9 * n) + (green - 0.1 * n).powi(2) / (0.1 * n);
+    assert!(n >= 500.0 && chi < UNLIKELY, "90/10 became {by}: chi-square {chi:.1}");
+
+    home.traffic("blue=0 green=100");
+    assert_eq!(test(&home, "20", "2s"), json!({"green": 40}));
+
+    home.ok(&["online-endpoint", "update", "-n", "iris", "--mirror-traffic", "blue=50", "-o", "none"]);
+    home.ask(&json!({"mark": 0}), &[]).must(0, &[]);
+    home.until("a copy of a request to reach `blue`", || {
+        let said = home.ask(&json!({"mark": "copied"}), &[]);
+        assert!(said.out.contains("\"green\""), "copies change nothing for callers: {}", said.out);
+        home.deployment_log("blue").contains("copied")
+    });
+    home.ok(&["online-endpoint", "update", "-n", "iris", "--mirror-traffic", "blue=0", "-o", "none"]);
+
+    let delete = |name: &str| home.run(&["online-deployment", "delete", "-n", name, "-e", "iris", "--yes"]);
+    delete("green").must(2, &["100 % of the traffic"]);
+    delete("blue").must(0, &["deleted online deployment `blue`"]);
+    assert_eq!(home.answer(&[])["by"], "green");
+    home.ask(&json!({}), &["-d", "blue"]).must(2, &["answered 404"]);
+    home.ok(&["online-endpoint", "delete", "-n", "iris", "--yes"]);
+    home.run(&["online-endpoint", "show", "-n", "iris"]).must(2, &["there is no online endpoint `iris`"]);
+    home.until("the replicas to be gone", || !processes_of(&home));
+}
+
+/// Answers by deployment; every request must be answered.
+fn test(home: &crate::harness::Home, rps: &str, lasts: &str) -> Value {
+    let args = ["online-endpoint", "test", "-n", "iris", "-r", "request.json", "--rps", rps, "--duration", lasts];
+    let report = home.json(&args);
+    assert_eq!(report["failed"], 0, "{report}");
+    assert!(report["latency_ms"]["p99"].as_f64().unwrap() > 0.0, "{report}");
+    report["deployments"].clone()
+}
+
+fn processes_of(home: &crate::harness::Home) -> bool {
+    let attempts = home.home().join("agent").display().to_string();
+    crate::harness::processes_with("azmlinfsrv").iter().any(|(_, line)| line.contains(&attempts))
+}

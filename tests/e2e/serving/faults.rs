@@ -1,0 +1,82 @@
+//! Models that do not come up, or break while they serve: whoever deploys is told what broke, in the words of the model.
+
+use super::{SCORE, deployment, home, serving};
+use crate::harness::{Home, processes_with, signal};
+use serde_json::json;
+
+/// What is wrong with a scoring script, and what must be said of it.
+const BROKEN: [(&str, &str, &[&str]); 4] = [
+    ("a syntax error", "def init(:\n    pass\n", &["SyntaxError"]),
+    ("no init", "def run(data):\n    return data\n", &["init"]),
+    (
+        "an init that raises",
+        "def init():\n    raise RuntimeError('no such colour')\ndef run(data):\n    return data\n",
+        &["Traceback", "RuntimeError: no such colour", "in init"],
+    ),
+    (
+        "a package that is not there",
+        "import no_such_package\ndef init(): pass\ndef run(data): return data\n",
+        &["no_such_package"],
+    ),
+];
+
+#[test]
+fn a_model_that_cannot_load_says_why_in_the_terminal() {
+    let home = home();
+    home.ok(&["online-endpoint", "create", "-n", "iris", "-o", "none"]);
+    for (what, script, words) in BROKEN {
+        home.file("src/score.py", script);
+        let file = deployment(&home, "blue", "");
+        let said = home.run(&["online-deployment", "create", "-f", &file, "--all-traffic"]);
+        eprintln!("{what}:\n{}", said.err);
+        said.must(1, words);
+        assert_eq!(home.show_deployment("blue")["provisioning_state"], "Failed", "{what}");
+        let endpoint = home.json(&["online-endpoint", "show", "-n", "iris"]);
+        assert_eq!(endpoint["traffic"], json!({}), "{what}: traffic went to a deployment that failed");
+    }
+    // The same deployment, mended, comes up.
+    home.file("src/score.py", SCORE);
+    let file = deployment(&home, "blue", "");
+    home.ok(&["online-deployment", "create", "-f", &file, "--all-traffic", "-o", "none"]);
+    assert_eq!(home.answer(&[])["by"], "blue");
+}
+
+#[test]
+fn a_replica_that_is_killed_is_replaced() {
+    let home = serving("");
+    let first = replicas(&home);
+    assert!(!first.is_empty(), "no process serves");
+    for pid in &first {
+        signal(*pid, "KILL");
+    }
+    home.until("another replica to answer", || {
+        let now = replicas(&home);
+        !now.is_empty() && now.iter().all(|pid| !first.contains(pid)) && home.ask(&json!({}), &[]).code == Some(0)
+    });
+}
+
+#[test]
+fn the_server_comes_back_and_replicas_have_served_on() {
+    let home = serving("");
+    let before = replicas(&home);
+    home.ok(&["server", "stop"]);
+    assert_eq!(replicas(&home), before, "a server that stops takes no replica with it");
+    home.until("the endpoint to answer again", || home.ask(&json!({}), &[]).code == Some(0));
+    assert_eq!(replicas(&home), before);
+    assert_eq!(home.show_deployment("blue")["provisioning_state"], "Succeeded");
+}
+
+/// Processes of the inference server that belong to this home.
+fn replicas(home: &Home) -> Vec<i32> {
+    let ours = format!("PEREGRINE_HOME={}", home.home().display());
+    let marked = |pid: i32| {
+        let variables = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let place = home.home().display().to_string();
+        let text = String::from_utf8_lossy(&variables).into_owned();
+        text.contains(&ours) || text.contains(&place)
+    };
+    let mut pids: Vec<i32> =
+        processes_with("azmlinfsrv").into_iter().map(|(pid, _)| pid).filter(|pid| marked(*pid)).collect();
+    pids.sort_unstable();
+    pids
+}
