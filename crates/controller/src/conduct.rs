@@ -135,8 +135,7 @@ fn lead(tx: &mut Tx<'_>, seq: i64, kind: &str, held: Option<Held>, now: Timestam
             Held { conductor: conductor(tx, &job, kind)?, created_by, experiment, version: job.version }
         }
     };
-    let mut parent =
-        Parent { job, created_by: held.created_by.clone(), experiment: held.experiment.clone(), now };
+    let mut parent = Parent { job, created_by: held.created_by.clone(), experiment: held.experiment.clone(), now };
     if matches!(parent.job.state, domain::JobState::Queued { .. }) {
         parent.happens(tx, JobEvent::Conducted, "conducting", "its first steps begin")?;
     }

@@ -59,8 +59,11 @@ impl Pipeline {
             Outcome::Failed(_) => End::Failed,
             Outcome::Canceled { .. } => End::Canceled,
         };
-        let outputs: Vec<String> =
-            self.asked.range((step, String::new())..(step + 1, String::new())).map(|(_, output)| output.clone()).collect();
+        let outputs: Vec<String> = self
+            .asked
+            .range((step, String::new())..(step + 1, String::new()))
+            .map(|(_, output)| output.clone())
+            .collect();
         let mut said = Vec::new();
         if how == End::Completed && !outputs.is_empty() {
             let plan = tx.plan(child.job.seq)?.unwrap_or_default();

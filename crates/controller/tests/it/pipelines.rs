@@ -7,7 +7,7 @@
 use super::{Home, sim::chance::Chance};
 use controller::{Conductors, Context, NoRouters, conduct};
 use domain::{
-    AttemptId, JobEvent, JobName, JobState, Outcome, Plan, PlannedInput, PlannedOutput, Place, Timestamp,
+    AttemptId, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedInput, PlannedOutput, Timestamp,
     assignment::{InputMode, OutputMode},
     job::Failure,
     pipeline::{Graph, Settings, Source, Step, StepJob},

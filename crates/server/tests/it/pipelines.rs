@@ -70,7 +70,10 @@ async fn a_pipeline_is_one_graph_however_deep_its_components_stand() {
     });
     assert_eq!(steps(&server, "p", jobs).await, ["sub.inner<", "last<sub.inner"]);
     let shown = server.get("jobs/p").await.expect(200);
-    assert_eq!((&shown["properties"]["status"], &shown["properties"]["peregrine"]["phase"]), (&json!("Queued"), &json!("queued")));
+    assert_eq!(
+        (&shown["properties"]["status"], &shown["properties"]["peregrine"]["phase"]),
+        (&json!("Queued"), &json!("queued"))
+    );
     assert_eq!(server.get("jobs").await.expect(200)["value"].as_array().unwrap().len(), 1);
     server.post("jobs/p/cancel", json!({})).await.expect(200);
     assert_eq!(server.get("jobs/p").await.expect(200)["properties"]["status"], "Canceled");
@@ -107,17 +110,32 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
     let use_of = |data: Value| node("use", json!({"data": data}));
     for (jobs, pieces) in [
         (json!({}), &["at least one step"][..]),
-        (json!({"a": node("make", json!({})), "b": use_of(from("a", "nothing"))}), &["jobs.b.inputs.data", "`a` has no output `nothing`"]),
-        (json!({"a": use_of(from("b", "seen")), "b": use_of(from("a", "seen"))}), &["wait for each other", "`a` waits for `b`"]),
-        (json!({"a": use_of(from("ab", "out"))}), &["there is no step `ab`", "did you mean `a`?"]),
+        (
+            json!({"a": node("make", json!({})), "b": use_of(from("a", "nothing"))}),
+            &["jobs.b.inputs.data", "`a` has no output `nothing`"],
+        ),
+        (
+            json!({"a": use_of(from("b", "seen")), "b": use_of(from("a", "seen"))}),
+            &["wait for each other", "`a` waits for `b`"],
+        ),
+        (
+            json!({"prepare": node("make", json!({})), "b": use_of(from("prepar", "out"))}),
+            &["there is no step `prepar`", "did you mean `prepare`?"],
+        ),
         (json!({"a": use_of(json!("text"))}), &["`text` is a value", "uri_folder"]),
-        (json!({"a": node("make", json!({})), "b": use_of(from("a", "out")), "c": use_of(from("b", "seen"))}), &["jobs.c.inputs.data", "a `uri_file` cannot go where a `uri_folder` is wanted"]),
+        (
+            json!({"a": node("make", json!({})), "b": use_of(from("a", "out")), "c": use_of(from("b", "seen"))}),
+            &["jobs.c.inputs.data", "a `uri_file` cannot go where a `uri_folder` is wanted"],
+        ),
         (json!({"a": node("make", json!({"n": "12"}))}), &["jobs.a.inputs.n", "more than 9"]),
         (json!({"a": node("make", json!({"m": "1"}))}), &["no input `m`", "did you mean `n`?"]),
         (json!({"a": node("use", json!({}))}), &["needs a value for `data`"]),
         (json!({"a": node("gone", json!({}))}), &["there is no component `gone:1`", "make, nested, use"]),
         (json!({"a": {"type": "sweep", "trial": {}}}), &["jobs.a", "sweep"]),
-        (json!({"t": node("make", json!({})), "w": {"type": "do_while", "body": "t", "condition": "true", "limits": {"max_iteration_count": 0}}}), &["1 to 1000"]),
+        (
+            json!({"t": node("make", json!({})), "w": {"type": "do_while", "body": "t", "condition": "true", "limits": {"max_iteration_count": 0}}}),
+            &["1 to 1000"],
+        ),
     ] {
         let said = told(&server, jobs.clone()).await;
         for piece in pieces {
