@@ -2,7 +2,6 @@
 //!
 //! Nothing is written into the source tree. Packages and finished builds lie in the cache of the user, under a digest of
 //! what they were made from, so that another target folder or another clone builds nothing anew.
-#![expect(clippy::print_stdout, reason = "that is how a build script speaks to cargo")]
 
 use std::{
     collections::hash_map::DefaultHasher,

@@ -92,7 +92,7 @@ function Shell({ session, leave }: { session: Session; leave: () => void }) {
         <ul>
           {PAGES.map(([part, title]) => (
             <li key={part}>
-              <Link to={at(name, part === "" ? [] : [part])} className={part === here || (part === "jobs" && here === "compare") ? "here" : ""}>
+              <Link to={at(name, part === "" ? [] : [part])} here={part === here || (part === "jobs" && here === "compare")}>
                 {title}
               </Link>
             </li>

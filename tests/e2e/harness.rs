@@ -48,6 +48,8 @@ impl Home {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command.args(args).current_dir(self.path()).env("PEREGRINE_HOME", self.home()).env_remove("PEREGRINE_LOG");
+        // Servers that start at the same moment could come to share the usual port.
+        command.env("PEREGRINE_ROUTER_LISTEN", "127.0.0.1:0");
         command.stdin(Stdio::null());
         command
     }

@@ -38,11 +38,7 @@ PATIENCE_S = 90
 # is an operation of this list that works.
 REFUSED = {
     "sweep_create": r"`Sweep` jobs cannot run yet",
-    "pipeline_create": r"`Pipeline` jobs cannot run yet",
-    "pipeline_children": r"there is no job `no_such_pipeline`",
-    "pipeline_stream": r"there is no job `no_such_pipeline`",
-    "pipeline_yaml": r"`Pipeline` jobs cannot run yet",
-    "parallel_create": r"`Pipeline` jobs cannot run yet",
+    "parallel_create": r"`parallel` steps cannot run yet",
     "spark_create": r"`Spark` jobs cannot run yet",
     "batch_invoke": r"models are not run over batches yet",
     "batch_download": r"there is no job `no_such_batch`",
@@ -702,7 +698,7 @@ outputs:
   model: {type: uri_folder}
 code: ./src
 environment: azureml:env1:1
-command: python train.py ${{inputs.data}} ${{inputs.lr}} ${{outputs.model}}
+command: cp -r ${{inputs.data}}/. ${{outputs.model}}/ && echo ${{inputs.lr}} > ${{outputs.model}}/lr.txt
 """
 
 
@@ -728,7 +724,8 @@ def sweep_create():
 def pipeline():
     first = load_component("comp.yml")
     second = command(name="evalc", inputs={"m": Input(type="uri_folder")}, outputs={"o": Output(type="uri_folder")},
-                     code="src", command="python train.py ${{inputs.m}} ${{outputs.o}}", environment="env1:1")
+                     code="src", command="cat ${{inputs.m}}/lr.txt ${{inputs.m}}/a.csv > ${{outputs.o}}/final.txt",
+                     environment="env1:1")
 
     @dsl.pipeline(name="pp", default_compute="local", experiment_name="pipe")
     def made(data, lr=0.3):
@@ -742,17 +739,48 @@ def pipeline():
 
 @step
 def pipeline_create():
-    S["pipe"] = ml.jobs.create_or_update(pipeline()).name
-
-
-@step
-def pipeline_children():
-    list(ml.jobs.list(parent_job_name=S.get("pipe", "no_such_pipeline")))
+    made = ml.jobs.create_or_update(pipeline())
+    S["pipe"] = made.name
+    assert made.type == "pipeline" and set(made.jobs) == {"trained", "evalc"}, made.jobs
 
 
 @step
 def pipeline_stream():
-    ml.jobs.stream(S.get("pipe", "no_such_pipeline"))
+    with contextlib.redirect_stdout(io.StringIO()):
+        ml.jobs.stream(S["pipe"])
+    assert ended(S["pipe"]) == "Completed"
+
+
+@step
+def pipeline_children():
+    children = list(ml.jobs.list(parent_job_name=S["pipe"]))
+    assert {(child.display_name, child.status) for child in children} == {("trained", "Completed"), ("evalc", "Completed")}
+    assert S["pipe"] in names(ml.jobs.list()) and children[0].name not in names(ml.jobs.list())
+
+
+@step
+def pipeline_download():
+    ml.jobs.download(S["pipe"], download_path="piped", output_name="final")
+    assert tree("piped")["named-outputs/final/final.txt"] == b"0.3\n" + CSV, sorted(tree("piped"))
+
+
+@step
+def pipeline_reuse():
+    again = ml.jobs.create_or_update(pipeline()).name
+    assert ended(again) == "Completed"
+    for child in ml.jobs.list(parent_job_name=again):
+        assert child.properties["azureml.isreused"] == "true", child.properties
+
+
+@step
+def pipeline_cancel():
+    @dsl.pipeline(default_compute="local", experiment_name="pipe")
+    def made():
+        command(name="long", command="sleep 100", environment="env1:1")()
+
+    name = ml.jobs.create_or_update(made()).name
+    ml.jobs.begin_cancel(name).wait()
+    assert ended(name) == "Canceled"
 
 
 @step
@@ -773,7 +801,7 @@ jobs:
     component: azureml:trainc:1
     inputs: {data: "${{parent.jobs.a.outputs.model}}"}
 """)
-    ml.jobs.create_or_update(load_job("pipe.yml"))
+    assert ended(ml.jobs.create_or_update(load_job("pipe.yml")).name) == "Completed"
 
 
 @step

@@ -18,7 +18,10 @@ const NOUNS: &[(&str, &str)] = &[
     ("environment", "environment"),
     ("data", "data"),
     ("model", "model"),
+    ("commandComponent", "component"),
+    ("pipelineComponent", "component"),
     ("commandJob", "job"),
+    ("pipelineJob", "job"),
 ];
 
 /// Runs them all, files first, then each folder's `run.sh`; the first failure ends it.

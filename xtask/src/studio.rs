@@ -77,7 +77,8 @@ fn install(sh: &Shell, from: &Path, name: &str) -> Result<PathBuf, Failed> {
         fs::copy(from.join(file), place.join(file)).map_err(Failed::at(&place))?;
     }
     let flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--prefix"];
-    let args = [&["ci"], flags.as_slice(), &[&*place.to_string_lossy()]].concat();
+    let folder = place.to_string_lossy();
+    let args = [&["ci"], flags.as_slice(), &[&*folder]].concat();
     sh.run("npm", &args).inspect_err(|_| drop(fs::remove_dir_all(&place)))?;
     Ok(place)
 }

@@ -13,6 +13,7 @@ mod share;
 mod ship;
 mod stage;
 mod variables;
+mod verdict;
 
 use crate::{cgroup::Cgroup, context::Context};
 use domain::{Assignment, Outcome, Timestamp, job::Failure, report::What};
@@ -189,7 +190,7 @@ impl Going<'_> {
         };
         cx.reporter.say(&assignment.attempt, cx.now(), What::Exited { code: ended.code, signal: ended.signal });
         let collected = collect::collect(cx, assignment, logs).await;
-        process::verdict(&ended, assignment, logs)?;
+        verdict::verdict(&ended, assignment, logs)?;
         collected.map_err(Halt::Failed)
     }
 }

@@ -192,6 +192,7 @@ pub const ROUTES: &[Route] = &[
     route("POST", ws!("/jobs/{name}/cancel"), "job_cancel", Contributor, "ask a job to stop"),
     route("GET", ws!("/jobs/{name}/cancel"), "job_canceled", Reader, "whether a job that was asked to stop has gone"),
     route("GET", ws!("/jobs/{name}/why"), "job_why", Reader, "where a job is, and why"),
+    route("GET", ws!("/jobs/{name}/graph"), "job_graph", Reader, "the steps of a pipeline and where each is"),
     route("GET", ws!("/jobs/{name}/metrics"), "job_metrics", Reader, "what a job has logged, thinned for charts"),
     route(
         "GET",

@@ -146,10 +146,19 @@ pub(crate) async fn until_told(stop: watch::Sender<bool>) {
 
 /// Runs a router by a file of routes, until it is told to stop and its last request is answered.
 pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode> {
-    let (tree, _) = spec_file::tree(Noun::Routes, &args.routes, &[])?;
-    let routes = serde_json::from_value(tree).context("a checked table of routes can be read")?;
     log_to(None)?;
+    provide_crypto();
     raise_open_files();
+    let runtime = small_runtime()?;
+    let (name, server) = (router_name(), serving::Server::new(&command.config));
+    let table = match &args.routes {
+        Some(file) => {
+            let (tree, _) = spec_file::tree(Noun::Routes, file, &[])?;
+            serde_json::from_value(tree).context("a checked table of routes can be read")?
+        }
+        // Whoever calls before there are routes would be told that there is nothing.
+        None => runtime.block_on(server.first(&name))?,
+    };
     let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     let workers = args.workers.or_else(|| std::thread::available_parallelism().ok());
     let settings = router::Settings {
@@ -159,17 +168,23 @@ pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode>
         http2: args.http2 == "on",
         admin: args.admin,
         access_log: args.access_log,
-        routes_file: Some(args.routes),
+        routes_file: args.routes,
         share_port: args.share_port,
         drain: Duration::from_secs(args.drain_seconds),
         limits: router::Limits::default(),
         clock: server::clock::now,
     };
-    let running = router::start(settings, router::Routes::new(&routes)).map_err(|error| router_failure(&error))?;
+    let routes = router::Routes::new(&table);
+    let running = router::start(settings, routes.clone()).map_err(|error| router_failure(&error))?;
     command.output.note(&format!("the router answers at {scheme}://{}", running.address));
     let (stop, _) = watch::channel(false);
-    let runtime = small_runtime()?;
-    runtime.block_on(until_told(stop.clone()));
+    runtime.block_on(async {
+        let ask = async |news| server.ask(&news).await;
+        tokio::select! {
+            () = until_told(stop.clone()) => {}
+            () = serving::follow(&routes, &name, ask), if args.server => {}
+        }
+    });
     command.output.note("stopping; requests that run are finished");
     running.stop();
     // Whoever asks a second time does not want to wait.
@@ -280,6 +295,11 @@ fn store_failure(error: &store::Error) -> Failure {
         E::Taken { .. } => failure.hint("stop the other server, or give this one a database of its own"),
         _ => failure,
     }
+}
+
+/// A name that no other router has.
+fn router_name() -> String {
+    format!("router-{}-{}", node_name(), std::process::id())
 }
 
 /// Every connection is an open file, and the usual limit is meant for other programs.

@@ -6,6 +6,7 @@
 use crate::{
     config::Config,
     failure::{Done, Failure},
+    local,
 };
 use anyhow::Context;
 use domain::{
@@ -14,7 +15,9 @@ use domain::{
 };
 use router::{Limits, Routes, Running, Settings, StartError, TlsFiles};
 use server::{Certificates, Routers};
-use std::{collections::HashSet, fs, io::ErrorKind, net::SocketAddr, path::PathBuf, pin::Pin, time::Duration};
+use std::{
+    collections::HashSet, fs, io::ErrorKind, net::SocketAddr, path::PathBuf, pin::Pin, sync::Mutex, time::Duration,
+};
 use store::{Error, ServingKey, Store};
 use tokio::time::{Instant, sleep};
 
@@ -137,6 +140,35 @@ async fn outdated(routes: &Routes, waited: &HashSet<(String, String)>, leaving: 
 fn waiting(demand: &[Demand]) -> HashSet<(String, String)> {
     let empty = demand.iter().filter(|demand| demand.queued > 0 && demand.replicas == 0);
     empty.map(|demand| (demand.endpoint.clone(), demand.deployment.clone())).collect()
+}
+
+/// The server that a router of its own follows; found anew when it does not answer.
+pub(crate) struct Server<'c> {
+    config: &'c Config,
+    client: Mutex<Option<api::Client>>,
+}
+
+impl<'c> Server<'c> {
+    pub(crate) fn new(config: &'c Config) -> Server<'c> {
+        Server { config, client: Mutex::default() }
+    }
+
+    /// The routes there are, for a router that is about to start.
+    pub(crate) async fn first(&self, name: &str) -> Done<Table> {
+        let news = RouterNews { router: name.to_owned(), ..RouterNews::default() };
+        Ok(self.ask(&news).await?.routes.unwrap_or_default())
+    }
+
+    pub(crate) async fn ask(&self, news: &RouterNews) -> anyhow::Result<RouterAnswer> {
+        let known = self.client.lock().expect("nothing panics while it holds the client").take();
+        let client = match known {
+            Some(client) => client,
+            None => local::connect(self.config, false).await?,
+        };
+        let answer = client.post("/router/v1/exchange", news).await?;
+        *self.client.lock().expect("nothing panics while it holds the client") = Some(client);
+        Ok(answer)
+    }
 }
 
 /// What the serving loop is told of routers.

@@ -3,11 +3,13 @@
 //! Invariant: a launch is carried out only after its decision is committed, so a crash can lose time but never
 //! start work that nobody remembers. Each loop repairs: what it did not get done, its next pass does.
 
+mod conduct;
 mod schedule;
 mod serve;
 mod tend;
 mod upkeep;
 
+pub use conduct::{Conductors, conduct};
 pub use schedule::{WINDOW, tick};
 pub use serve::{Desk, NoRouters, Routers};
 pub use tend::give_up_checks;
@@ -35,6 +37,7 @@ pub struct Context {
 pub async fn run(cx: Context, stop: watch::Receiver<bool>) {
     let mut loops = JoinSet::new();
     loops.spawn(schedule::run(cx.clone(), stop.clone()));
+    loops.spawn(conduct::run(cx.clone(), stop.clone()));
     loops.spawn(serve::run(cx.clone(), stop.clone()));
     loops.spawn(tend::run(cx.clone(), stop.clone()));
     loops.spawn(upkeep::run(cx, stop));

@@ -22,6 +22,8 @@ pub struct Job {
     /// Guards every write: an update names the version it read.
     pub version: i64,
     pub created_at: Timestamp,
+    /// The job it is a part of: a pipeline or a sweep.
+    pub parent: Option<i64>,
 }
 
 /// Where a job is in its life.
@@ -58,6 +60,16 @@ pub enum JobState {
         attempt: AttemptId,
         since: Timestamp,
         started_at: Option<Timestamp>,
+    },
+    /// No node runs it: it consists of other jobs, and the controller leads them.
+    Conducting {
+        since: Timestamp,
+    },
+    /// Someone asked to stop it, and not all of its children are gone yet.
+    Halting {
+        since: Timestamp,
+        started_at: Timestamp,
+        reason: String,
     },
     Ended {
         outcome: Outcome,
@@ -97,6 +109,10 @@ pub struct Failure {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobEvent {
     Placed(AttemptId),
+    /// The controller begins to lead its children.
+    Conducted,
+    /// An earlier job stands for it.
+    Reused,
     Preparing,
     Started,
     Exited,
@@ -122,6 +138,20 @@ impl JobState {
         use {JobEvent as E, JobState as S};
         Ok(match (self, event) {
             (S::Queued { .. }, E::Placed(attempt)) => S::Placed { attempt, since: now },
+            (S::Queued { .. }, E::Conducted) => S::Conducting { since: now },
+            (S::Queued { .. }, E::Reused) => S::Ended { outcome: Outcome::Completed, at: now, started_at: None },
+            (S::Conducting { since }, E::StopRequested { reason }) => {
+                S::Halting { since: now, started_at: since, reason }
+            }
+            (S::Conducting { since }, E::Over(outcome)) => S::Ended { outcome, at: now, started_at: Some(since) },
+            (state @ S::Halting { .. }, E::StopRequested { .. }) => state,
+            // Its children may all have completed before the stop reached them.
+            (S::Halting { started_at, .. }, E::Over(Outcome::Completed)) => {
+                S::Ended { outcome: Outcome::Completed, at: now, started_at: Some(started_at) }
+            }
+            (S::Halting { started_at, reason, .. }, E::Over(_)) => {
+                S::Ended { outcome: Outcome::Canceled { reason }, at: now, started_at: Some(started_at) }
+            }
             (S::Placed { attempt, .. }, E::Preparing) => S::Preparing { attempt, since: now },
             (S::Placed { attempt, .. } | S::Preparing { attempt, .. }, E::Started) => {
                 S::Running { attempt, since: now }
@@ -168,9 +198,9 @@ impl JobState {
         match self {
             JobState::Queued { .. } | JobState::Placed { .. } => "Queued",
             JobState::Preparing { .. } => "Preparing",
-            JobState::Running { .. } => "Running",
+            JobState::Running { .. } | JobState::Conducting { .. } => "Running",
             JobState::Finalizing { .. } => "Finalizing",
-            JobState::Stopping { .. } => "CancelRequested",
+            JobState::Stopping { .. } | JobState::Halting { .. } => "CancelRequested",
             JobState::Ended { outcome: Outcome::Completed, .. } => "Completed",
             JobState::Ended { outcome: Outcome::Failed(_), .. } => "Failed",
             JobState::Ended { outcome: Outcome::Canceled { .. }, .. } => "Canceled",
@@ -185,14 +215,18 @@ impl JobState {
             | JobState::Running { attempt, .. }
             | JobState::Finalizing { attempt, .. }
             | JobState::Stopping { attempt, .. } => Some(attempt),
-            JobState::Queued { .. } | JobState::Ended { .. } => None,
+            JobState::Queued { .. }
+            | JobState::Conducting { .. }
+            | JobState::Halting { .. }
+            | JobState::Ended { .. } => None,
         }
     }
 
     /// When the command began, if it has.
     pub fn started_at(&self) -> Option<Timestamp> {
         match self {
-            JobState::Running { since, .. } => Some(*since),
+            JobState::Running { since, .. } | JobState::Conducting { since } => Some(*since),
+            JobState::Halting { started_at, .. } => Some(*started_at),
             JobState::Finalizing { started_at, .. } | JobState::Stopping { started_at, .. } => *started_at,
             JobState::Ended { started_at, .. } => *started_at,
             JobState::Queued { .. } | JobState::Placed { .. } | JobState::Preparing { .. } => None,
@@ -211,6 +245,8 @@ impl JobState {
             JobState::Running { .. } => "running",
             JobState::Finalizing { .. } => "finalizing",
             JobState::Stopping { .. } => "stopping",
+            JobState::Conducting { .. } => "conducting",
+            JobState::Halting { .. } => "halting",
             JobState::Ended { .. } => "ended",
         }
     }
@@ -220,6 +256,8 @@ impl JobEvent {
     pub fn name(&self) -> &'static str {
         match self {
             JobEvent::Placed(_) => "placed",
+            JobEvent::Conducted => "conducted",
+            JobEvent::Reused => "reused",
             JobEvent::Preparing => "prepared",
             JobEvent::Started => "started",
             JobEvent::Exited => "finalized",
@@ -248,9 +286,11 @@ impl Job {
             JobState::Queued { .. } | JobState::Placed { .. } | JobState::Preparing { .. } => {
                 (RunStatus::Scheduled, started, None)
             }
-            JobState::Running { .. } | JobState::Finalizing { .. } | JobState::Stopping { .. } => {
-                (RunStatus::Running, started, None)
-            }
+            JobState::Running { .. }
+            | JobState::Finalizing { .. }
+            | JobState::Stopping { .. }
+            | JobState::Conducting { .. }
+            | JobState::Halting { .. } => (RunStatus::Running, started, None),
             JobState::Ended { outcome, at, .. } => {
                 let status = match outcome {
                     Outcome::Completed => RunStatus::Finished,
@@ -297,6 +337,8 @@ mod tests {
             JobState::Running { attempt: attempt.clone(), since },
             JobState::Finalizing { attempt: attempt.clone(), since, started_at: None },
             JobState::Stopping { attempt, since, started_at: None },
+            JobState::Conducting { since },
+            JobState::Halting { since, started_at: since, reason: "asked".into() },
             JobState::Ended { outcome: Outcome::Completed, at: since, started_at: None },
         ]
     }
@@ -304,6 +346,8 @@ mod tests {
     fn events() -> Vec<JobEvent> {
         vec![
             JobEvent::Placed(AttemptId::of(1, 0)),
+            JobEvent::Conducted,
+            JobEvent::Reused,
             JobEvent::Preparing,
             JobEvent::Started,
             JobEvent::Exited,
@@ -323,13 +367,15 @@ mod tests {
             table += &format!("{:<10} {}\n", state.name(), row.join(" "));
         }
         expect_test::expect![[r#"
-            queued     placed - - - - ended
-            placed     - preparing running - ended stopping
-            preparing  - - running finalizing ended stopping
-            running    - - - finalizing ended stopping
-            finalizing - - - - ended stopping
-            stopping   - stopping stopping stopping ended stopping
-            ended      - - - - - -
+            queued     placed conducting ended - - - - ended
+            placed     - - - preparing running - ended stopping
+            preparing  - - - - running finalizing ended stopping
+            running    - - - - - finalizing ended stopping
+            finalizing - - - - - - ended stopping
+            stopping   - - - stopping stopping stopping ended stopping
+            conducting - - - - - - ended halting
+            halting    - - - - - - ended halting
+            ended      - - - - - - - -
         "#]]
         .assert_eq(&table);
     }
@@ -340,6 +386,14 @@ mod tests {
         let running = JobState::Running { attempt: AttemptId::of(1, 0), since: NOW };
         assert_eq!(running.clone().after(lost(), 1, NOW).map(|s| s.name()), Ok("queued"));
         assert_eq!(running.after(lost(), 0, NOW).map(|s| s.status()), Ok("Failed"));
+    }
+
+    #[test]
+    fn a_parent_that_was_asked_to_stop_is_canceled_unless_everything_completed() {
+        let halting = JobState::Halting { since: NOW, started_at: NOW, reason: "enough".into() };
+        let failed = || JobEvent::Over(Outcome::Failed(Failure::new("x", "a step failed")));
+        assert_eq!(halting.clone().after(failed(), 0, NOW).map(|s| s.status()), Ok("Canceled"));
+        assert_eq!(halting.after(JobEvent::Over(Outcome::Completed), 0, NOW).map(|s| s.status()), Ok("Completed"));
     }
 
     #[test]

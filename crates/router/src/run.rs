@@ -211,17 +211,25 @@ fn listeners(settings: &Settings) -> Result<Vec<std::net::TcpListener>, StartErr
 }
 
 fn bind(address: SocketAddr, shared: bool) -> Result<std::net::TcpListener, StartError> {
-    let bind = || -> io::Result<std::net::TcpListener> {
+    let bound = || -> io::Result<std::net::TcpListener> {
         // A socket of tokio's has to be made inside a runtime.
         let runtime = Builder::new_current_thread().enable_io().build()?;
-        let _inside = runtime.enter();
-        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        socket.set_reuseaddr(true)?;
-        socket.set_reuseport(shared)?;
-        socket.bind(address)?;
-        socket.listen(BACKLOG)?.into_std()
+        let inside = runtime.enter();
+        let bound = socket(address, shared);
+        drop(inside);
+        // Whoever starts a router may be inside a runtime already, where waiting for one to end is not allowed.
+        runtime.shutdown_background();
+        bound
     };
-    bind().map_err(|error| StartError::Listen(address, error))
+    bound().map_err(|error| StartError::Listen(address, error))
+}
+
+fn socket(address: SocketAddr, shared: bool) -> io::Result<std::net::TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(shared)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)?.into_std()
 }
 
 fn local(listener: &std::net::TcpListener, asked: SocketAddr) -> Result<SocketAddr, StartError> {

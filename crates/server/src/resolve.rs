@@ -6,10 +6,13 @@
 mod cluster;
 mod data;
 mod environment;
+mod pipeline;
 mod reach;
 mod serving;
 
 pub(crate) use serving::{Deployment, Served, serving};
+
+pub(crate) use pipeline::weave;
 
 use crate::{app::App, http::computes};
 use api::arm::{self, AssetRef, VersionRef};
@@ -46,6 +49,8 @@ pub(crate) struct Lookup<'t, 'c> {
     tx: &'t mut Tx<'c>,
     /// Whether what is found will be copied for others: then it must be the workspace's own.
     to_share: bool,
+    /// Where outputs go that say nothing of it; the workspace's own where there is none.
+    datastore: Option<String>,
     bad: Vec<Mistake>,
 }
 
@@ -57,7 +62,7 @@ pub(crate) fn plan(
     name: &JobName,
     spec: &CommandJob,
 ) -> Result<Result<Resolved, Vec<Mistake>>, store::Error> {
-    let mut lookup = Lookup { app, workspace, tx, to_share: false, bad: Vec::new() };
+    let mut lookup = Lookup { app, workspace, tx, to_share: false, datastore: None, bad: Vec::new() };
     let resolved = lookup.resolve(name, spec)?;
     Ok(if lookup.bad.is_empty() { Ok(resolved) } else { Err(lookup.bad) })
 }
@@ -69,7 +74,7 @@ pub(crate) fn place_to_share(
     tx: &mut Tx<'_>,
     uri: &str,
 ) -> Result<Result<Place, Vec<Mistake>>, store::Error> {
-    let mut lookup = Lookup { app, workspace, tx, to_share: true, bad: Vec::new() };
+    let mut lookup = Lookup { app, workspace, tx, to_share: true, datastore: None, bad: Vec::new() };
     let found = lookup.place("path", uri, 0)?;
     Ok(found.ok_or(lookup.bad))
 }
@@ -312,6 +317,9 @@ impl Lookup<'_, '_> {
     }
 
     fn default_datastore(&mut self) -> Result<String, store::Error> {
+        if let Some(named) = &self.datastore {
+            return Ok(named.clone());
+        }
         let all: Vec<DatastoreRow> = self.tx.datastores(&self.workspace.name)?;
         let found = all.into_iter().find(|row| row.is_default).map(|row| row.name);
         Ok(found.unwrap_or_else(|| crate::http::workspaces::BLOB_STORE.to_owned()))

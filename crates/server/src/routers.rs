@@ -31,7 +31,7 @@ const REMEMBERED: usize = 64;
 /// How long a token is good that is used at once.
 const BEARER_MS: i64 = 60_000;
 /// Changes that come close together make one version.
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A handle that all who speak with routers share.
 #[derive(Clone)]
@@ -72,7 +72,13 @@ impl fmt::Debug for Routers {
 
 impl Routers {
     pub fn new(store: Store, clock: fn() -> Timestamp) -> Routers {
-        Routers(Arc::new(Inner { counters: OnceLock::new(), store, clock, reading: tokio::sync::Mutex::default(), state: Mutex::default() }))
+        Routers(Arc::new(Inner {
+            counters: OnceLock::new(),
+            store,
+            clock,
+            reading: tokio::sync::Mutex::default(),
+            state: Mutex::default(),
+        }))
     }
 
     /// Shows the counters of the router in this process from now on.

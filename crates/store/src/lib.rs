@@ -15,11 +15,11 @@ pub mod tables;
 pub use engine::{BadAddress, Database, Engine, PostgresAddress, Row, SCHEMA_VERSION, Value, fold_log};
 pub use retention::Freed;
 pub use tables::{
-    Act, AssetKey, AssetRow, AuditRow, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow, DeliveryRow, EventRow,
-    ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint, NewJob, NewRun,
-    NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, REPLICA, RecordFilter, RecordKey, RecordRow, ReplicaRow,
-    RunInput, RunModel, RunQuery, RunRow, ServingKey, ServingRow, Since, TargetRow, TargetState, Texts, VersionFilter,
-    WorkspaceRow, acting,
+    Act, AssetKey, AssetRow, AuditRow, Child, ChildOf, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow,
+    DeliveryRow, EventRow, ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint,
+    NOWHERE, NewJob, NewRun, NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, REPLICA, RecordFilter, RecordKey,
+    RecordRow, ReplicaRow, RunInput, RunModel, RunQuery, RunRow, ServingKey, ServingRow, Since, Stopped, TargetRow,
+    TargetState, Texts, VersionFilter, WorkspaceRow, acting,
 };
 
 use std::{
@@ -94,10 +94,12 @@ pub enum Bell {
     Deliveries,
     /// What routers and the serving loop look at: endpoints, deployments, replicas, jobs that end.
     Serving,
+    /// Something for a job that consists of others: it came, is to stop, or one of its children has ended.
+    Parents,
 }
 
 /// How many bells there are.
-pub(crate) const BELLS: usize = 7;
+pub(crate) const BELLS: usize = 8;
 
 /// A handle to the store; cheap to clone.
 #[derive(Clone)]

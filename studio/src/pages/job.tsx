@@ -78,15 +78,15 @@ export function JobPage({ name, tab }: { name: string; tab: string }) {
               {works && kind === "Command" && <button type="button" onClick={() => setAgain(true)}>Run again…</button>}
             </header>
             {problem !== undefined && <Problem error={problem} />}
-            <div className="tabs" role="tablist" aria-label="Parts of the job">
+            <div className="tabs" role="navigation" aria-label="Parts of the job">
               {tabs.map(([part, title]) => (
-                <span key={part} role="tab" aria-selected={part === tab}>
-                  <Link to={at(workspace.name, ["jobs", name, part])}>{title}</Link>
-                </span>
+                <Link key={part} to={at(workspace.name, ["jobs", name, part])} here={part === tab}>
+                  {title}
+                </Link>
               ))}
             </div>
             {tab === "overview" && <Overview seen={found} over={over} />}
-            {tab === "children" && <Children name={name} job={found.job} over={over} />}
+            {tab === "children" && found.job && <Children job={found.job} over={over} />}
             {tab === "metrics" && <MetricsTab name={name} />}
             {tab === "logs" && <Logs name={name} />}
             {tab === "files" && <Files name={name} />}

@@ -90,7 +90,7 @@ export function Jobs() {
           <Empty>No job fits this filter.</Empty>
         )
       ) : (
-        <Rows count={runs.count} row={row} columns={shown} onSight={runs.sight} label="Jobs" open={(run) => go(at(workspace.name, ["jobs", run.info.run_id]))} />
+        <Rows count={runs.count} row={row} columns={shown} onSight={runs.sight} label="Jobs" />
       )}
     </div>
   );
@@ -111,7 +111,7 @@ function tableColumns(workspace: string, extra: string[], chosen: ReadonlySet<st
     {
       key: "choose",
       title: <span className="hidden">Choose</span>,
-      width: "32px",
+      px: 32,
       cell: ({ info }) => (
         <input type="checkbox" checked={chosen.has(info.run_id)} onChange={() => choose(info.run_id)} aria-label={`Choose ${info.run_name}`} />
       ),
@@ -119,18 +119,19 @@ function tableColumns(workspace: string, extra: string[], chosen: ReadonlySet<st
     {
       key: "name",
       title: sort("attributes.run_name", "Name"),
-      width: "minmax(180px, 2fr)",
+      px: 180,
+      grow: 2,
       cell: ({ info }) => <Link to={at(workspace, ["jobs", info.run_id])}>{info.run_name}</Link>,
     },
-    { key: "status", title: "Status", width: "110px", cell: ({ info }) => <Badge status={status(info.status)} /> },
-    { key: "start", title: sort("attributes.start_time", "Started"), width: "130px", cell: ({ info }) => <Ago at={info.start_time} /> },
+    { key: "status", title: "Status", px: 110, cell: ({ info }) => <Badge status={status(info.status)} /> },
+    { key: "start", title: sort("attributes.start_time", "Started"), px: 130, cell: ({ info }) => <Ago at={info.start_time} /> },
     {
       key: "took",
       title: "Took",
-      width: "100px",
+      px: 100,
       cell: ({ info }) => (info.end_time ? span(info.end_time - info.start_time) : ""),
     },
-    { key: "user", title: "By", width: "minmax(80px, 1fr)", cell: ({ info }) => info.user_id },
+    { key: "user", title: "By", px: 80, grow: 1, cell: ({ info }) => info.user_id },
   ];
   return [...fixed, ...extra.map((name) => extraColumn(name, sort))];
 }
@@ -144,5 +145,5 @@ function extraColumn(name: string, sort: (key: string, title: string) => React.R
     const found = list?.find((one) => one.key === key)?.value;
     return found === undefined ? "" : kind === "metrics" ? number(found) : String(found);
   };
-  return { key: name, title: sort(quoted, key), width: "minmax(90px, 1fr)", cell: (run) => <span title={value(run)}>{value(run)}</span> };
+  return { key: name, title: sort(quoted, key), px: 90, grow: 1, cell: (run) => <span title={value(run)}>{value(run)}</span> };
 }

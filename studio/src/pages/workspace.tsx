@@ -62,7 +62,7 @@ function Stores() {
             columns={[
               ["Name", (store) => store.name],
               ["Kind", (store) => store.properties.datastoreType],
-              ["", (store) => (store.properties.isDefault ? <span className="tag">default</span> : null)],
+              ["Default", (store) => (store.properties.isDefault ? "yes" : null)],
             ]}
           />
         )}

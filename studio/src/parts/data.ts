@@ -30,6 +30,16 @@ export function useAway(): boolean {
   );
 }
 
+function watchSight(told: () => void): () => void {
+  document.addEventListener("visibilitychange", told);
+  return () => document.removeEventListener("visibilitychange", told);
+}
+
+/** Whether the page is in sight. A browser keeps few connections to a server, so a page that nobody sees holds none. */
+export function useInSight(): boolean {
+  return useSyncExternalStore(watchSight, () => !document.hidden);
+}
+
 export function useData<T>(key: string, load: (signal: AbortSignal) => Promise<T>, every = 0): Loaded<T> {
   const [state, setState] = useState<{ key: string; data?: T; error?: Error }>({ key });
   const [turn, setTurn] = useState(0);

@@ -1,25 +1,41 @@
 // A table of any length: only the rows in sight are in the page. Rows that are not loaded yet are asked for by the number
 // of the first and the last one in sight.
-import { type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type CSSProperties, type KeyboardEvent, memo, type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 export const ROW_PX = 36;
 const SPARE = 8;
+/** As in the sheet: between columns, and beside them with the bar that scrolls. */
+const [GAP_PX, SIDES_PX] = [10, 40];
 
 export interface Column<T> {
   key: string;
   title: ReactNode;
-  /** A track of a CSS grid. */
-  width: string;
+  /** The least width. */
+  px: number;
+  /** Its share of what is left over; none where it keeps its width. */
+  grow?: number;
   cell: (row: T) => ReactNode;
 }
 
-export function Rows<T>({ count, row, columns, onSight, label, open }: {
+/** Drawn anew only when what it shows is another: a table that is scrolled draws the rows that come into sight. */
+const Line = memo(function Line<T>({ index, item, columns, tracks }: { index: number; item: T | undefined; columns: Column<T>[]; tracks: CSSProperties }) {
+  return (
+    <div className="row" role="row" aria-rowindex={index + 2} data-index={index} style={{ ...tracks, transform: `translateY(${index * ROW_PX}px)` }}>
+      {columns.map((column) => (
+        <div key={column.key} role="cell">
+          {item === undefined ? <span className="ghost" /> : column.cell(item)}
+        </div>
+      ))}
+    </div>
+  );
+}) as <T>(props: { index: number; item: T | undefined; columns: Column<T>[]; tracks: CSSProperties }) => ReactNode;
+
+export function Rows<T>({ count, row, columns, onSight, label }: {
   count: number;
   row: (index: number) => T | undefined;
   columns: Column<T>[];
   onSight: (first: number, last: number) => void;
   label: string;
-  open?: (row: T) => void;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
@@ -34,7 +50,11 @@ export function Rows<T>({ count, row, columns, onSight, label, open }: {
   const first = Math.max(0, Math.floor(top / ROW_PX) - SPARE);
   const last = Math.min(count - 1, Math.ceil((top + height) / ROW_PX) + SPARE);
   useEffect(() => onSight(first, last), [first, last, onSight]);
-  const tracks = { gridTemplateColumns: columns.map((column) => column.width).join(" ") };
+  const tracks = useMemo(
+    () => ({ gridTemplateColumns: columns.map(({ px, grow }) => (grow === undefined ? `${px}px` : `minmax(${px}px, ${grow}fr)`)).join(" ") }),
+    [columns],
+  );
+  const least = columns.reduce((sum, { px }) => sum + px + GAP_PX, SIDES_PX);
   const shown = Array.from({ length: Math.max(0, last - first + 1) }, (_, offset) => first + offset);
   const keys = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -48,35 +68,20 @@ export function Rows<T>({ count, row, columns, onSight, label, open }: {
   };
   return (
     <div className="rows" role="table" aria-label={label} aria-rowcount={count + 1}>
-      <div className="row head" role="row" aria-rowindex={1} style={tracks}>
-        {columns.map((column) => (
-          <div key={column.key} role="columnheader">
-            {column.title}
+      <div className="sheet" role="presentation" style={{ minWidth: least }}>
+        <div className="row head" role="row" aria-rowindex={1} style={tracks}>
+          {columns.map((column) => (
+            <div key={column.key} role="columnheader">
+              {column.title}
+            </div>
+          ))}
+        </div>
+        <div className="body" role="rowgroup" tabIndex={0} ref={box} onScroll={(event) => setTop(event.currentTarget.scrollTop)} onKeyDown={keys}>
+          <div role="presentation" style={{ height: count * ROW_PX, position: "relative" }}>
+            {shown.map((index) => (
+              <Line key={index} index={index} item={row(index)} columns={columns} tracks={tracks} />
+            ))}
           </div>
-        ))}
-      </div>
-      <div className="body" role="rowgroup" tabIndex={0} ref={box} onScroll={(event) => setTop(event.currentTarget.scrollTop)} onKeyDown={keys}>
-        <div role="presentation" style={{ height: count * ROW_PX, position: "relative" }}>
-          {shown.map((index) => {
-            const item = row(index);
-            return (
-              <div
-                key={index}
-                className="row"
-                role="row"
-                aria-rowindex={index + 2}
-                data-index={index}
-                style={{ ...tracks, transform: `translateY(${index * ROW_PX}px)` }}
-                onDoubleClick={() => item !== undefined && open?.(item)}
-              >
-                {columns.map((column) => (
-                  <div key={column.key} role="cell">
-                    {item === undefined ? <span className="ghost" /> : column.cell(item)}
-                  </div>
-                ))}
-              </div>
-            );
-          })}
         </div>
       </div>
     </div>

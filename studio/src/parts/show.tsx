@@ -5,14 +5,23 @@ import type { Loaded } from "./data.ts";
 import { go } from "./place.ts";
 import { ago, mood, time } from "./words.ts";
 
-export function Link({ to, children, className, label }: { to: string; children: ReactNode; className?: string; label?: string }) {
+interface LinkProps {
+  to: string;
+  children: ReactNode;
+  className?: string;
+  label?: string;
+  /** Whether this is the view that is shown. */
+  here?: boolean;
+}
+
+export function Link({ to, children, className, label, here = false }: LinkProps) {
   const follow = (event: MouseEvent) => {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
     event.preventDefault();
     go(to);
   };
   return (
-    <a href={to} onClick={follow} className={className} aria-label={label}>
+    <a href={to} onClick={follow} className={className} aria-label={label} aria-current={here ? "page" : undefined}>
       {children}
     </a>
   );
@@ -126,7 +135,7 @@ export function List<T>({ rows, columns, label, id }: {
   id: (row: T) => string;
 }) {
   return (
-    <div className="scroll">
+    <div className="scroll" tabIndex={0}>
       <table aria-label={label}>
         <thead>
           <tr>

@@ -161,8 +161,9 @@ impl Logs {
 
     /// Begins logs anew that have grown long. Their processes go on writing at the end of them, wherever that is.
     pub(crate) async fn cut(&self) {
-        for rank in &self.own {
-            let (log, away) = (self.user(*rank), self.are_away());
+        let told = self.root.join("system_logs").join(format!("lifecycle{}.log", self.suffix));
+        for log in self.own.iter().map(|rank| self.user(*rank)).chain([told]) {
+            let away = self.are_away();
             let cut = tokio::task::spawn_blocking(move || cut(&log, CUT_AT, away)).await;
             if let Ok(Err(error)) = cut {
                 tracing::error!(error = &error as &dyn std::error::Error, "cannot cut a log");

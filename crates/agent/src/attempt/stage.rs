@@ -69,11 +69,11 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     let inputs = stage_inputs(cx, assignment, &folder, logs).await?;
     let outputs = stage_outputs(assignment, &folder)?;
     let replica = Replica::of(assignment, &folder, &inputs)?;
-    let environment = match &replica {
+    let asked = match &replica {
         Some(replica) => replica.environment(cx).await?,
         None => plan.environment.clone(),
     };
-    let ready = software(cx, assignment, &environment, &folder, logs).await?;
+    let ready = software(cx, assignment, &asked, &folder, logs).await?;
     for notice in &ready.notices {
         cx.reporter.say(&assignment.attempt, cx.now(), What::Notice { text: notice.clone() });
     }

@@ -1,5 +1,6 @@
 //! Replicas as they are: real keeper and agent processes, the real inference server, against a stand-in for the server.
 
+mod container;
 mod mlflow;
 mod site;
 
@@ -225,6 +226,30 @@ fn an_agent_that_is_killed_comes_back_to_a_replica_that_served_on() {
     house.server.stop(0);
     assert!(matches!(house.outcome(), Outcome::Canceled { .. }));
     assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_replica_outlives_its_keeper_and_is_still_watched_and_stopped() {
+    let Some(site) = Site::new() else { return };
+    let mut plan = command(LITTLE);
+    plan.serve.as_mut().unwrap().liveness = Probe { path: Some("/".into()), failure_threshold: 3, ..probe() };
+    for ends_by in ["a stop", "its liveness"] {
+        let house = site.house(plan.clone(), &[]);
+        house.answers("200");
+        let address = house.ready();
+        let told = house.serving().len();
+        house.house.replace_keeper();
+        wait_for("it to be told again", || house.serving().len() > told);
+        assert_eq!(house.ready(), address);
+        if ends_by == "a stop" {
+            house.server.stop(0);
+            assert!(matches!(house.outcome(), Outcome::Canceled { .. }));
+        } else {
+            house.answers("500");
+            assert_eq!(house.failure().code, "ReplicaUnhealthy");
+        }
+        assert!(TcpStream::connect(address).is_err(), "nothing is left of it after {ends_by}");
+    }
 }
 
 #[test]

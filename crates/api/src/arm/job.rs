@@ -3,6 +3,7 @@
 mod kinds;
 mod words;
 
+pub use kinds::parent_kind;
 pub use words::{distribution_of, resources_of, service_of};
 
 use super::{put, scalar, text, texts};

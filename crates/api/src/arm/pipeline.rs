@@ -1,5 +1,7 @@
 //! Pipeline jobs: the outer keys in the case of resources, the nodes in the case of files.
 
+pub mod read;
+
 use super::{
     io, put,
     tree::{carry, entries, labels, python, some, word},

@@ -12,8 +12,11 @@ pub(crate) enum Verb {
                             peregrine job create -f job.yml --dry-run")]
     Create(Create),
     /// Show a job
-    #[command(after_help = "Examples:\n  peregrine job show -n JOB\n  peregrine job show -n JOB --query status -o tsv")]
-    Show(Name),
+    #[command(
+        after_help = "Examples:\n  peregrine job show -n JOB\n  peregrine job show -n JOB --query status -o tsv\n  \
+                            peregrine job show -n JOB --graph=mermaid"
+    )]
+    Show(Show),
     /// List jobs, newest first
     #[command(
         after_help = "Examples:\n  peregrine job list -r 10\n  peregrine job list --query \"[?status=='Failed'].name\" -o tsv"
@@ -22,6 +25,9 @@ pub(crate) enum Verb {
     /// Follow the log of a job until it ends
     #[command(after_help = "Examples:\n  peregrine job stream -n JOB\n  peregrine job stream -n JOB --all")]
     Stream(Stream),
+    /// Submit a job once more; what its steps did already is taken from it
+    #[command(after_help = "Examples:\n  peregrine job resubmit -n JOB --stream")]
+    Resubmit(Resubmit),
     /// Stop a job
     #[command(after_help = "Examples:\n  peregrine job cancel -n JOB")]
     Cancel(Cancel),
@@ -96,6 +102,23 @@ pub(crate) struct Name {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Name of the job
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Show the steps of a pipeline and what each waits for
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    pub(crate) graph: Option<GraphForm>,
+}
+
+/// How a graph is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum GraphForm {
+    Text,
+    Mermaid,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct List {
     /// Most jobs to list
     #[arg(short = 'r', long, default_value_t = 50, value_name = "COUNT")]
@@ -109,6 +132,9 @@ pub(crate) struct List {
     /// List archived jobs too
     #[arg(long)]
     pub(crate) include_archived: bool,
+    /// Only the steps or trials of this job, which lists leave out otherwise
+    #[arg(short = 'p', long, value_name = "JOB")]
+    pub(crate) parent: Option<String>,
     /// Only jobs with this tag, as `name` or `name=value`
     #[arg(long)]
     pub(crate) tag: Option<String>,
@@ -122,6 +148,19 @@ pub(crate) struct Stream {
     /// Show every log file, each under its name
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Resubmit {
+    /// Name of the job
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Name of the new job; a friendly one is made when absent
+    #[arg(long, value_name = "NAME")]
+    pub(crate) new_name: Option<String>,
+    /// Follow it until it ends; the exit code is 1 when it fails
+    #[arg(short, long)]
+    pub(crate) stream: bool,
 }
 
 #[derive(Debug, Args)]

@@ -99,8 +99,11 @@ pub(crate) struct Backup {
 #[derive(Debug, Args)]
 pub(crate) struct Router {
     /// YAML file with endpoints, keys, traffic and replicas; read again when it changes
-    #[arg(long, value_name = "FILE")]
-    pub(crate) routes: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "server")]
+    pub(crate) routes: Option<PathBuf>,
+    /// Take the routes of a server, and go on with them while it is away: that of `server.url`, or of this machine
+    #[arg(long, conflicts_with = "routes")]
+    pub(crate) server: bool,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7480")]
     pub(crate) listen: SocketAddr,

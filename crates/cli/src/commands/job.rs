@@ -3,6 +3,7 @@
 mod compare;
 mod create;
 mod download;
+mod graph;
 mod metrics;
 mod resolve;
 mod stream;
@@ -16,7 +17,7 @@ pub(crate) use resolve::resolve as resolve_command;
 
 use super::{Context, Session, change};
 use crate::{
-    args::job::{Cancel, List, Name, ShowServices, Update, Verb},
+    args::job::{Cancel, List, Name, Show, ShowServices, Update, Verb},
     failure::{Doing, Done, Failure},
 };
 use domain::JobName;
@@ -26,7 +27,7 @@ use std::{process::ExitCode, time::Duration};
 pub(super) async fn run(context: &Context, verb: Verb) -> Done<ExitCode> {
     match verb {
         Verb::Create(args) => return create::create(context, &args).await,
-        Verb::Show(name) => show(context, &name).await?,
+        Verb::Show(args) => show(context, &args).await?,
         Verb::List(args) => list(context, &args).await?,
         Verb::Stream(args) => {
             let name = parse_name(&args.name)?;
@@ -36,6 +37,7 @@ pub(super) async fn run(context: &Context, verb: Verb) -> Done<ExitCode> {
                 false => stream::follow(session, &name).await,
             };
         }
+        Verb::Resubmit(args) => return create::resubmit(context, &args).await,
         Verb::Cancel(args) => cancel(context, &args).await?,
         Verb::Download(args) => download::download(context, &args).await?,
         Verb::Update(args) => update(context, &args).await?,
@@ -69,9 +71,12 @@ fn parse_name(text: &str) -> Done<JobName> {
     JobName::parse(text).map_err(|error| Failure::input(error.to_string()))
 }
 
-async fn show(context: &Context, args: &Name) -> Done {
+async fn show(context: &Context, args: &Show) -> Done {
     let name = parse_name(&args.name)?;
     let session = context.session().await?;
+    if let Some(form) = args.graph {
+        return graph::show(&session, &name, form).await;
+    }
     context.output.show(&view::show(&fetch(&session, &name).await?))
 }
 
@@ -84,9 +89,10 @@ async fn list(context: &Context, args: &List) -> Done {
         _ => "ActiveOnly",
     };
     let mut path = session.path(&format!("jobs?listViewType={view}&$top={}", limit.min(1_000)));
-    if let Some(tag) = &args.tag {
-        let tag = percent_encoding::utf8_percent_encode(tag, percent_encoding::NON_ALPHANUMERIC);
-        path.push_str(&format!("&tag={tag}"));
+    for (key, value) in [("tag", &args.tag), ("parent", &args.parent)] {
+        let Some(value) = value else { continue };
+        let value = percent_encoding::utf8_percent_encode(value, percent_encoding::NON_ALPHANUMERIC);
+        path.push_str(&format!("&{key}={value}"));
     }
     let jobs = session.client.list(&path, limit).await.doing(|| "cannot list jobs".to_owned())?;
     context.output.list(jobs.iter().map(view::show).collect(), view::COLUMNS)?;

@@ -119,6 +119,8 @@ fn start(tx: &mut Tx<'_>, row: &ServingRow, because: &str, files: &Files, now: T
         registers: false,
         created_by: row.created_by.clone(),
         at: now,
+        parent: None,
+        reused: None,
     })?;
     tx.add_event(seq, now, "wanted", because)?;
     tx.insert_replica(seq, key, generation)

@@ -32,6 +32,8 @@ fn job(name: &str, cluster: &str) -> NewJob {
         registers: false,
         created_by: "me".into(),
         at: now(),
+        parent: None,
+        reused: None,
     }
 }
 

@@ -20,6 +20,8 @@ fn job(name: &str, cpus: u64) -> NewJob {
         registers: false,
         created_by: "me".into(),
         at: Timestamp(0),
+        parent: None,
+        reused: None,
     }
 }
 

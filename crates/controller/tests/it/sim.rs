@@ -6,7 +6,7 @@
 //! A failing seed names itself; `SIM_SEED=n` runs it alone and `SIM_SEEDS=n` that many.
 
 mod agent;
-mod chance;
+pub(super) mod chance;
 mod desk;
 
 use super::Home;
@@ -160,6 +160,8 @@ impl Sim {
                 registers: false,
                 created_by: "sim".into(),
                 at: now(),
+                parent: None,
+                reused: None,
             };
             self.cx.store.write(move |tx| tx.insert_job(&new)).await.unwrap();
         }

@@ -28,7 +28,7 @@ pub(crate) use compare::compare;
 pub use reference::reference;
 pub use schema::json_schema;
 use suggest::folded;
-pub(crate) use suggest::nearest;
+pub use suggest::nearest;
 pub(crate) use sweep::EXPRESSIONS;
 
 /// The nouns that have a file.

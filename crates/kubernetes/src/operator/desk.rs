@@ -98,6 +98,8 @@ pub(crate) struct Desk {
     /// Gangs whose gates are being taken away.
     freeing: HashSet<AttemptId>,
     checking: HashSet<String>,
+    /// How many gangs are being asked why they have no pods.
+    rehearsing: usize,
     reserving: HashMap<String, Instant>,
     acts: FuturesUnordered<BoxFuture<'static, Done>>,
     holding: watch::Sender<Option<Holding>>,
@@ -129,6 +131,7 @@ impl Desk {
             rests: HashMap::new(),
             freeing: HashSet::new(),
             checking: HashSet::new(),
+            rehearsing: 0,
             reserving: HashMap::new(),
             acts: FuturesUnordered::new(),
             holding,

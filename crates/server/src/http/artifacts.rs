@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) async fn list(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
     let (workspace, row) = jobs::find(&app, &at).await?;
-    let prefix = format!("ExperimentRun/dcid.{}/", row.job.name);
+    let prefix = format!("ExperimentRun/dcid.{}/", row.files_of());
     let files = app.files.clone();
     let wanted = prefix.clone();
     let found = tokio::task::spawn_blocking(move || {
@@ -36,6 +36,7 @@ pub(crate) async fn list(State(app): State<App>, Path(at): Path<At>) -> Result<J
         .collect();
     let log = own_log(&row);
     if row.job.state.started_at().is_some()
+        && row.cluster != store::NOWHERE
         && !files.iter().any(|file| file["path"].as_str().is_some_and(|p| p.starts_with(log_folder(&log))))
     {
         files.push(json!({"path": log, "size": 0, "modifiedAt": row.changed_at.iso()}));
@@ -61,9 +62,9 @@ pub(crate) async fn read(State(app): State<App>, Path(at): Path<At>, Query(asked
     let number = |key: &str| asked.get(key).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     let (offset, wait) = (number("offset"), Duration::from_secs(number("wait").min(60)));
     let (workspace, mut row) = jobs::find(&app, &at).await?;
-    let inside = format!("ExperimentRun/dcid.{}/{}", row.job.name, at.path);
+    let inside = format!("ExperimentRun/dcid.{}/{}", row.files_of(), at.path);
     let path = app.files.blob(&workspace.name, store::files::ARTIFACT_CONTAINER, &inside)?;
-    let folder = app.files.artifacts(&workspace.name, row.job.name.as_str());
+    let folder = app.files.artifacts(&workspace.name, row.files_of());
     let deadline = Instant::now() + wait;
     let (phase, note) = (row.job.state.name(), row.note.clone());
     let mut bell = app.store.changed(Bell::Jobs);

@@ -9,7 +9,10 @@ mod run;
 
 pub(crate) use outputs::{resolve_data, resolve_models};
 
-use super::{Asked, At, Body, jobs};
+use super::{
+    Asked, At, Body, jobs,
+    paging::{Cut, Paging},
+};
 use crate::{
     app::{App, scope},
     problem::Problem,
@@ -17,12 +20,13 @@ use crate::{
 use axum::{
     Json,
     extract::{Path, Query, State},
+    http::Uri,
 };
 use domain::Plan;
 use run::Spelling;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use store::{JobRow, WorkspaceRow};
+use store::{JobFilter, JobRow, WorkspaceRow};
 
 /// One run.
 pub(crate) async fn show(
@@ -41,10 +45,36 @@ pub(crate) async fn details(State(app): State<App>, Path(at): Path<At>) -> Resul
     Ok(Json(run::details(&app, &row, files)))
 }
 
-/// Runs that a run started. Only pipelines and sweeps have any, and neither can be submitted yet.
-pub(crate) async fn children(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
-    find(&app, &at).await?;
-    Ok(Json(json!({"value": [], "continuationToken": null, "nextLink": null})))
+/// Runs that a run started: the steps of a pipeline, the trials of a sweep.
+pub(crate) async fn children(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    uri: Uri,
+    Query(asked): Asked,
+) -> Result<Json<Value>, Problem> {
+    let (workspace, row, _) = find(&app, &at).await?;
+    let paging = Paging::of(&asked)?;
+    let filter = JobFilter {
+        workspace: workspace.name.clone(),
+        parent: Some(row.job.seq),
+        before: paging.row()?,
+        limit: i64::try_from(paging.limit).unwrap_or(i64::MAX),
+        ..JobFilter::default()
+    };
+    let page = app.store.read(move |tx| {
+        let page = tx.jobs(&filter)?;
+        let mut runs = Vec::with_capacity(page.rows.len());
+        for row in page.rows {
+            let plan = tx.plan(row.job.seq)?.unwrap_or_default();
+            runs.push((row, plan));
+        }
+        Ok(Cut { items: runs, next: page.next.map(|last| last.to_string()) })
+    });
+    let spelling = Spelling::asked(&asked);
+    let mut shown =
+        page.await?.shown(&app, &uri, &asked, |(row, plan)| run::view(&app, &workspace, row, plan, spelling));
+    shown["continuationToken"] = Value::Null;
+    Ok(Json(shown))
 }
 
 /// A run by the id in the body, with the addresses of its outputs.

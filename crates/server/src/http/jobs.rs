@@ -1,17 +1,17 @@
 //! Jobs: submit, look, change what may change, stop.
 
+mod graph;
 mod submit;
 mod update;
 mod why;
 
+pub(crate) use graph::graph;
 pub(crate) use submit::DEFAULT_EXPERIMENT;
 pub(crate) use update::{Labels, change};
 pub(crate) use why::why;
 
 use super::{
-    Asked, At, Body, agents,
-    agents::record::Change,
-    archived,
+    Asked, At, Body, agents, archived,
     paging::{Cut, Paging},
     views,
 };
@@ -26,7 +26,7 @@ use axum::{
     http::{HeaderValue, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
-use domain::{AttemptId, JobEvent, JobName, JobState, Outcome, Timestamp};
+use domain::{AttemptId, JobName, JobState, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use store::{JobFilter, JobRow, Tx, WorkspaceRow};
@@ -43,7 +43,12 @@ pub(crate) async fn list(
 ) -> Result<Json<Value>, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     let paging = Paging::or(&asked, PAGE)?;
+    let parent = match asked.get("parent") {
+        Some(name) => Some(find(&app, &At { name: name.clone(), ..at }).await?.1.job.seq),
+        None => None,
+    };
     let filter = JobFilter {
+        parent,
         workspace: workspace.name.clone(),
         archived: archived(&asked),
         kind: asked.get("jobType").cloned(),
@@ -141,20 +146,9 @@ pub(crate) fn stop(
     reason: &str,
     now: Timestamp,
 ) -> Result<(Option<AttemptId>, Option<&'static str>, bool), store::Error> {
-    let Some(row) = tx.jobs_by_seq(&[seq])?.pop() else { return Ok((None, None, true)) };
-    let attempt = row.job.state.attempt().cloned();
-    let mut change = Change::of(row.job);
-    let asked = JobEvent::StopRequested { reason: reason.to_owned() };
-    change.happens(tx, asked, ("cancel", reason.to_owned()), now)?;
-    if let (false, Some(attempt)) = (row.cluster == store::HERE, &attempt)
-        && !tx.gang(attempt)?.is_some_and(|gang| gang.begun())
-    {
-        // Nobody was handed any of it, and nobody will be: there is no end to wait for.
-        change.ends(tx, Outcome::Canceled { reason: reason.to_owned() }, now)?;
-        tx.drop_gang(attempt)?;
-    }
-    let over = change.job.state.is_ended();
-    Ok((attempt, change.finish(tx, now)?, over))
+    let Some(stopped) = tx.stop_job(seq, reason, now)? else { return Ok((None, None, true)) };
+    let state = &stopped.job.state;
+    Ok((stopped.attempt, stopped.ended.then(|| state.status()), state.is_ended()))
 }
 
 /// Whether a job that was asked to stop has gone.

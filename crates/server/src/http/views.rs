@@ -74,6 +74,12 @@ fn details(row: &JobRow) -> Value {
         "phase": state.name(), "note": row.note, "target": row.target, "attempt": attempt, "attempts": row.job.attempts,
         "logs": format!("{prefix}user_logs"), "isolation": row.isolation,
     });
+    if let Some(part) = &row.parent {
+        (out["parent"], out["step"]) = (json!(part.name), json!(part.step));
+    }
+    if let Some(original) = &row.reused {
+        out["reused"] = json!(original);
+    }
     if let Some(at) = state.started_at() {
         out["startedAt"] = json!(at.iso());
     }

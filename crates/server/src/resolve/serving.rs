@@ -16,7 +16,7 @@ use domain::{
 };
 use serde_json::Value;
 use std::time::Duration;
-use store::{AssetRow, RecordKey, TargetRow, Tx, WorkspaceRow};
+use store::{AssetRow, RecordKey, Tx, WorkspaceRow};
 
 /// What this machine sets aside for a replica that does not say what it needs: replicas mostly wait, and share it.
 const CPU_MILLI: u64 = 100;
@@ -47,7 +47,7 @@ pub(crate) fn serving(
     tx: &mut Tx<'_>,
     deployment: &Deployment<'_>,
 ) -> Result<Result<Served, Vec<Mistake>>, store::Error> {
-    let mut lookup = Lookup { app, workspace, tx, to_share: false, bad: Vec::new() };
+    let mut lookup = Lookup { app, workspace, tx, to_share: false, datastore: None, bad: Vec::new() };
     let served = lookup.deployment(deployment)?;
     Ok(if lookup.bad.is_empty() { Ok(served) } else { Err(lookup.bad) })
 }
@@ -74,10 +74,10 @@ impl Lookup<'_, '_> {
                 _ => std::mem::take(&mut mistake.key),
             };
         }
-        if cluster != store::HERE
-            && let Some(on) = self.tx.target(&self.workspace.name, &target)?
-        {
-            self.can_infer(&on)?;
+        if cluster != store::HERE {
+            // Its pods could run there, but nobody could reach them.
+            let message = format!("compute target `{target}` lies on cluster `{cluster}`, where no router runs yet");
+            self.mistake("compute", message, "serve on `local`: leave `compute` out of the endpoint");
         }
         if let Some(PlannedInput::Data { place: Place::Folder { path }, file, .. }) = plan.inputs.get_mut("model") {
             *file = path.is_file();
@@ -112,16 +112,6 @@ impl Lookup<'_, '_> {
         let settings = settings(deployment.body, &serve);
         plan.serve = Some(serve);
         Ok(Served { plan, settings, target, cluster })
-    }
-
-    /// Whether a cluster was set up to serve.
-    fn can_infer(&mut self, on: &TargetRow) -> Result<(), store::Error> {
-        if self.app.facts(self.tx, &on.cluster)?.inference {
-            return Ok(());
-        }
-        let message = format!("the extension of cluster `{}` was installed without inference", on.cluster);
-        self.mistake("compute", message, "install it again with `enableInference=true`, or serve on `local`");
-        Ok(())
     }
 
     /// How a custom container is called, where the environment says so.

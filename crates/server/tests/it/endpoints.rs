@@ -1,20 +1,25 @@
-//! `…/onlineEndpoints`, `…/batchEndpoints` and their deployments: records with keys, traffic and addresses.
+//! `…/onlineEndpoints`, `…/batchEndpoints` and their deployments: keys, traffic, addresses, and what routers are told.
 
-use crate::{Server, WS, send, without_token};
-use reqwest::Method;
+use crate::{Server, WS};
+use domain::{
+    AttemptId, JobName, Plan,
+    report::{Report, ReportBatch, What},
+    serving::{Provisioning, RouterAnswer, RouterNews},
+    spec::routes::Routes,
+};
 use serde_json::{Value, json};
+use store::{HERE, NewJob, REPLICA, ServingKey};
 
 #[tokio::test]
-async fn an_endpoint_is_kept_with_its_address_and_does_not_claim_to_serve() {
+async fn an_endpoint_is_an_address_with_keys() {
     let server = Server::start().await;
     let made = server.put("onlineEndpoints/ep1", endpoint("Key")).await;
     let view = made.expect(201);
     assert_eq!(server.get(made.header("azure-asyncoperation")).await.expect(200)["status"], "Succeeded");
     let properties = &view["properties"];
-    assert_eq!(properties["provisioningState"], "Unknown");
+    assert_eq!(properties["provisioningState"], "Succeeded");
     assert_eq!(properties["scoringUri"], json!(format!("{}/api/v1/endpoint/ep1/score", server.user.url())));
     assert_eq!((&properties["traffic"], &properties["mirrorTraffic"]), (&json!({}), &json!({})));
-    assert!(properties["properties"]["peregrine.state"].as_str().unwrap().contains("not served online yet"));
     assert!(view["systemData"]["createdAt"].is_string() && view["systemData"]["lastModifiedAt"].is_string());
     assert_eq!(view["unheardOf"], 1);
     assert_eq!(server.get("onlineendpoints/ep1").await.expect(200), view);
@@ -30,7 +35,7 @@ async fn an_endpoint_is_kept_with_its_address_and_does_not_claim_to_serve() {
 }
 
 #[tokio::test]
-async fn keys_are_real_given_on_request_and_open_the_endpoint() {
+async fn keys_are_given_on_request_and_changed_one_at_a_time() {
     let server = Server::start().await;
     let mut body = endpoint("Key");
     body["properties"]["keys"] = json!({"primaryKey": "chosen-by-me"});
@@ -42,19 +47,11 @@ async fn keys_are_real_given_on_request_and_open_the_endpoint() {
     for answer in [made, server.get("onlineEndpoints/ep1").await, server.get("onlineEndpoints").await] {
         assert!(!answer.text().contains(&first) && !answer.text().contains(&second), "{}", answer.text());
     }
-    for key in [&first, &second] {
-        let (code, message) = score(&server, "ep1", Some(key)).await.refused(503);
-        assert!(code == "NotServing" && message.contains("kept as a record"), "{message}");
-    }
-    for (name, key) in [("ep1", Some("wrong")), ("ep1", None), ("nowhere", Some(first.as_str()))] {
-        score(&server, name, key).await.refused(401);
-    }
     let renewed = server.post("onlineEndpoints/ep1/regenerateKeys", json!({"keyType": "Primary"})).await;
     assert_eq!(renewed.status, 202);
     assert_eq!(server.get(renewed.header("location")).await.status, 204);
     let keys = server.post("onlineEndpoints/ep1/listKeys", json!({})).await.expect(200);
     assert!(text(&keys, "primaryKey") != first && text(&keys, "secondaryKey") == second);
-    score(&server, "ep1", Some(&first)).await.refused(401);
     server.put("onlineEndpoints/ep1", endpoint("Key")).await.expect(200);
     assert_eq!(
         server.post("onlineEndpoints/ep1/listKeys", json!({})).await.expect(200),
@@ -66,17 +63,13 @@ async fn keys_are_real_given_on_request_and_open_the_endpoint() {
 }
 
 #[tokio::test]
-async fn a_token_opens_the_endpoint_it_was_made_for_and_no_other() {
+async fn a_token_names_the_endpoint_it_opens_and_when_it_ends() {
     let server = Server::start().await;
-    for name in ["ep1", "ep2"] {
-        server.put(&format!("onlineEndpoints/{name}"), endpoint("AMLToken")).await.expect(201);
-    }
+    server.put("onlineEndpoints/ep1", endpoint("AMLToken")).await.expect(201);
     let given = server.post("onlineEndpoints/ep1/token", json!({})).await.expect(200);
     let token = text(&given, "accessToken");
     assert!(given["expiryTimeUtc"].as_i64() > given["refreshAfterTimeUtc"].as_i64());
-    score(&server, "ep1", Some(&token)).await.refused(503);
-    score(&server, "ep2", Some(&token)).await.refused(401);
-    score(&server, "ep1", Some(&token.replace("endpoint.default/ep1/", "endpoint.default/ep1/9"))).await.refused(401);
+    assert!(token.starts_with(&format!("ep1.{}.", given["expiryTimeUtc"])), "{token}");
     server.post("onlineEndpoints/ep1/listKeys", json!({})).await.refused(400);
 }
 
@@ -122,18 +115,33 @@ async fn traffic_goes_to_deployments_that_are_there_in_shares_that_add_up() {
 async fn a_deployment_comes_back_with_what_clients_look_into() {
     let server = Server::start().await;
     server.put("onlineEndpoints/ep1", endpoint("Key")).await.expect(201);
-    let body = json!({"properties": {"endpointComputeType": "Kubernetes", "unheardOf": true}});
-    let view = server.put("onlineEndpoints/ep1/deployments/blue", body).await.expect(201);
+    let mut body = served(&server);
+    body["properties"]["endpointComputeType"] = json!("Kubernetes");
+    body["properties"]["unheardOf"] = json!(true);
+    let made = server.put("onlineEndpoints/ep1/deployments/blue", body.clone()).await;
+    let view = made.expect(201);
     let properties = &view["properties"];
     assert_eq!(properties["scaleSettings"]["scaleType"], "Default");
     assert!(properties["containerResourceRequirements"].is_object() && view["sku"].is_object());
-    assert_eq!((&properties["provisioningState"], &properties["unheardOf"]), (&json!("Unknown"), &json!(true)));
+    assert_eq!((&properties["provisioningState"], &properties["unheardOf"]), (&json!("Creating"), &json!(true)));
+    assert_eq!(server.get(made.header("azure-asyncoperation")).await.expect(200)["status"], "InProgress");
     assert!(text(&view, "id").ends_with("/onlineEndpoints/ep1/deployments/blue"));
     let log = server.post("onlineEndpoints/ep1/deployments/blue/getLogs", json!({"tail": 50})).await.expect(200);
-    assert!(text(&log, "content").contains("not deployed"), "{log}");
-    let scaled =
-        server.patch("onlineEndpoints/ep1/deployments/blue", json!({"sku": {"capacity": 3}})).await.expect(200);
-    assert_eq!(scaled["sku"]["capacity"], 3);
+    assert_eq!(log["content"], "", "nothing runs yet");
+    let scaled = json!({"sku": {"capacity": 3}});
+    let (_, message) = server.patch("onlineEndpoints/ep1/deployments/blue", scaled.clone()).await.refused(409);
+    assert!(message.contains("being changed"), "{message}");
+    succeed(&server, "blue").await;
+    let again = server.put("onlineEndpoints/ep1/deployments/blue", body).await;
+    assert_eq!(again.expect(200)["properties"]["provisioningState"], "Succeeded", "nothing is to change");
+    assert_eq!(server.get(again.header("azure-asyncoperation")).await.expect(200)["status"], "Succeeded");
+    let scaled = server.patch("onlineEndpoints/ep1/deployments/blue", scaled).await.expect(200);
+    assert_eq!(
+        (&scaled["sku"]["capacity"], &scaled["properties"]["provisioningState"]),
+        (&json!(3), &json!("Updating"))
+    );
+    let row = serving(&server, "blue").await.unwrap();
+    assert_eq!((row.generation, row.settings.scale.least), (1, 3), "more of the same is no new version");
     let (_, message) = server.get("onlineEndpoints/ep1/deployments/red").await.refused(404);
     assert!(message.contains("blue"), "{message}");
     let (_, message) = server.put("onlineEndpoints/none/deployments/blue", json!({})).await.refused(404);
@@ -141,10 +149,89 @@ async fn a_deployment_comes_back_with_what_clients_look_into() {
 }
 
 #[tokio::test]
+async fn what_is_deleted_stays_until_its_replicas_are_gone() {
+    let server = Server::start().await;
+    server.put("onlineEndpoints/ep1", endpoint("Key")).await.expect(201);
+    deploy(&server, "blue").await;
+    let deleted = server.delete("onlineEndpoints/ep1/deployments/blue").await;
+    assert_eq!(deleted.status, 202);
+    assert_eq!(server.get(deleted.header("location")).await.status, 202, "it is under way");
+    assert_eq!(serving(&server, "blue").await.unwrap().state, Provisioning::Deleting);
+    server.get("onlineEndpoints/ep1/deployments/blue").await.refused(404);
+    assert!(routes(&server).await.endpoints["ep1"].deployments.is_empty());
+    deploy(&server, "blue").await;
+    assert_eq!(serving(&server, "blue").await.unwrap().generation, 2);
+    assert_eq!(server.get(deleted.header("location")).await.status, 204, "who wanted it gone waits no more");
+}
+
+#[tokio::test]
+async fn routers_are_told_of_replicas_that_answer_and_of_nothing_else() {
+    let server = Server::start().await;
+    let mut body = endpoint("Key");
+    body["properties"]["keys"] = json!({"primaryKey": "chosen-by-me"});
+    server.put("onlineEndpoints/ep1", body).await.expect(201);
+    deploy(&server, "blue").await;
+    let attempt = replica(&server, "blue").await;
+    let hello = RouterNews { router: "r".into(), ..RouterNews::default() };
+    let first: RouterAnswer = server.user.post("/router/v1/exchange", &hello).await.unwrap();
+    let told = first.routes.unwrap();
+    let endpoint = &told.endpoints["ep1"];
+    assert!(endpoint.keys.primary.as_ref().unwrap().reveal().starts_with("sha256:"), "a router needs no key");
+    assert!(endpoint.deployments["blue"].replicas.is_empty());
+    let address = "127.0.0.1:5001".parse().unwrap();
+    let serving = |ready| What::Serving { address: Some(address), ready, text: "it answers".into() };
+    report(&server, &attempt, vec![What::Started { pid: 1 }, serving(true)]).await;
+    let news = RouterNews { held: first.version, ..hello.clone() };
+    let second: RouterAnswer = server.user.post("/router/v1/exchange", &news).await.unwrap();
+    assert!(second.version > first.version);
+    assert_eq!(second.routes.unwrap().endpoints["ep1"].deployments["blue"].replicas, [address]);
+    let news = RouterNews { held: second.version, ..hello };
+    let third: RouterAnswer = server.user.post("/router/v1/exchange", &news).await.unwrap();
+    assert_eq!((third.version, third.routes), (second.version, None), "there is nothing new");
+    let view = server.get("onlineEndpoints/ep1/deployments/blue").await.expect(200);
+    assert_eq!(view["properties"]["properties"]["peregrine.state"], "1 of 1 replicas are ready");
+    report(&server, &attempt, vec![serving(false)]).await;
+    assert!(routes(&server).await.endpoints["ep1"].deployments["blue"].replicas.is_empty());
+    report(&server, &attempt, vec![serving(true), What::Exited { code: Some(1), signal: None }]).await;
+    assert!(routes(&server).await.endpoints["ep1"].deployments["blue"].replicas.is_empty(), "it has no process");
+    assert_eq!(
+        server.agent.request(reqwest::Method::POST, "/router/v1/exchange").json(&news).send().await.unwrap().status(),
+        403
+    );
+}
+
+#[tokio::test]
+async fn a_replica_is_no_job_to_anyone() {
+    let server = Server::start().await;
+    server.put("onlineEndpoints/ep1", endpoint("Key")).await.expect(201);
+    deploy(&server, "blue").await;
+    let attempt = replica(&server, "blue").await;
+    report(&server, &attempt, vec![What::Started { pid: 1 }]).await;
+    let all = server.get("jobs").await.expect(200);
+    assert!(all["value"].as_array().unwrap().is_empty(), "{all}");
+    for path in ["jobs/ep1_blue_1", "jobs/ep1_blue_1/why", "jobs/ep1_blue_1/artifacts"] {
+        server.get(path).await.refused(404);
+    }
+    server.post("jobs/ep1_blue_1/cancel", json!({})).await.refused(404);
+    let found =
+        server.post(&format!("/mlflow/v1.0{WS}/api/2.0/mlflow/runs/search"), json!({"experiment_ids": ["0"]})).await;
+    assert!(!found.text().contains("ep1_blue_1"), "{}", found.text());
+    let folder = server.store.files().artifacts("default", "ep1_blue_1").join("user_logs");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("std_log.txt"), "one\ntwo\n").unwrap();
+    let at = "onlineEndpoints/ep1/deployments/blue/getLogs";
+    let log = server.post(at, json!({"tail": 1})).await.expect(200);
+    assert_eq!(log, json!({"content": "two\n", "replica": "ep1_blue_1", "next": 8}));
+    server.post(at, json!({"replica": "other"})).await.refused(404);
+}
+
+#[tokio::test]
 async fn a_deployment_of_what_is_not_there_is_refused_with_what_is() {
     let server = Server::start().await;
     server.put("onlineEndpoints/ep1", endpoint("Key")).await.expect(201);
-    server.put("models/net/versions/1", json!({"properties": {"modelUri": "azureml://x"}})).await.expect(201);
+    let folder = tempfile::tempdir().unwrap();
+    let model = json!({"properties": {"modelUri": format!("file://{}", folder.path().display())}});
+    server.put("models/net/versions/1", model).await.expect(201);
     let at = "onlineEndpoints/ep1/deployments/blue";
     for (properties, expect) in [
         (json!({"model": "azureml:net:2"}), "`net` has versions 1"),
@@ -159,12 +246,25 @@ async fn a_deployment_of_what_is_not_there_is_refused_with_what_is() {
         ),
         (json!({"requestSettings": {"requestTimeout": "3s"}}), "not a duration"),
         (json!({"livenessProbe": {"failureThreshold": 0}}), "failureThreshold"),
+        (json!({"model": "azureml:net:1"}), "nothing says what answers requests"),
+        (json!({"codeConfiguration": {"scoringScript": "score.py"}}), "without the folder"),
+        (json!({"properties": {"peregrine.deploy_timeout_seconds": "soon"}}), "86400"),
     ] {
         let (_, message) = server.put(at, json!({"properties": properties})).await.refused(400);
         assert!(message.contains(expect), "{expect}: {message}");
     }
-    let good = json!({"model": "azureml:net:1", "environmentId": "azureml:AzureML-sklearn-1.5@latest"});
-    server.put(at, json!({"properties": good})).await.expect(201);
+    let mut good = served(&server);
+    good["properties"]["model"] = json!("azureml:net:1");
+    server.put(at, good).await.expect(201);
+    let plan = plan(&server, "blue").await;
+    let serve = plan.serve.unwrap();
+    assert_eq!((serve.scoring_path.as_str(), serve.readiness.initial_delay_ms), ("/score", 0));
+    assert_eq!(serve.model_mount.as_deref(), Some("/var/azureml-app/azureml-models/net/1"));
+    assert!(plan.inputs.contains_key("model") && plan.code.is_some());
+    std::fs::write(folder.path().join("MLmodel"), "flavors: {}").unwrap();
+    let without_code = json!({"properties": {"model": "azureml:net:1"}});
+    server.put("onlineEndpoints/ep1/deployments/green", without_code).await.expect(201);
+    assert_eq!(self::plan(&server, "green").await.serve.unwrap().kind, domain::ServingKind::MlflowModel);
 }
 
 #[tokio::test]
@@ -190,15 +290,86 @@ async fn a_batch_endpoint_keeps_its_deployments_and_its_default() {
     assert_eq!(server.get("batchEndpoints/be1").await.expect(200)["properties"]["defaults"], json!({}));
 }
 
-async fn score(server: &Server, name: &str, key: Option<&str>) -> crate::Answer {
-    let request = server.user.request(Method::POST, &format!("/api/v1/endpoint/{name}/score")).json(&json!({}));
-    let request = without_token(request);
-    send(if let Some(key) = key { request.bearer_auth(key) } else { request }).await
+/// A deployment of a script.
+fn served(server: &Server) -> Value {
+    let code = format!("{}/blob/default.blob.peregrine.local/c", server.user.url());
+    json!({"properties": {
+        "endpointComputeType": "Managed", "environmentId": "azureml:AzureML-Minimal@latest",
+        "codeConfiguration": {"codeId": code, "scoringScript": "score.py"},
+    }})
 }
 
 async fn deploy(server: &Server, name: &str) {
-    let body = json!({"properties": {"endpointComputeType": "Managed"}});
-    server.put(&format!("onlineEndpoints/ep1/deployments/{name}"), body).await.expect(201);
+    server.put(&format!("onlineEndpoints/ep1/deployments/{name}"), served(server)).await.expect(201);
+}
+
+fn key(name: &str) -> ServingKey {
+    ServingKey { workspace: "default".into(), endpoint: "ep1".into(), deployment: name.into() }
+}
+
+async fn serving(server: &Server, name: &'static str) -> Option<store::ServingRow> {
+    server.store.read(move |tx| tx.serving(&key(name))).await.unwrap()
+}
+
+async fn plan(server: &Server, name: &'static str) -> Plan {
+    server.store.read(move |tx| tx.serving_plan(&key(name), 1)).await.unwrap().unwrap()
+}
+
+/// What the serving loop does once it has seen a deployment answer.
+async fn succeed(server: &Server, name: &'static str) {
+    let done = server.store.write(move |tx| {
+        let mut row = tx.serving(&key(name))?.unwrap();
+        tx.end_operation(&row.operation, None, row.begun_at)?;
+        row.state = Provisioning::Succeeded;
+        tx.serving_is_good(&row.key)?;
+        tx.put_serving(&row, None)
+    });
+    done.await.unwrap();
+}
+
+/// A replica, handed to the node.
+async fn replica(server: &Server, name: &'static str) -> AttemptId {
+    let now = server::clock::now();
+    let placed = server.store.write(move |tx| {
+        let plan = tx.serving_plan(&key(name), 1)?.unwrap();
+        let seq = tx.insert_job(&NewJob {
+            workspace: "default".into(),
+            name: JobName::parse(&format!("ep1_{name}_1")).unwrap(),
+            body: "{}".into(),
+            plan,
+            kind: REPLICA,
+            experiment: String::new(),
+            target: "local".into(),
+            cluster: HERE.into(),
+            priority: 4,
+            max_retries: 0,
+            registers: false,
+            created_by: "me".into(),
+            at: now,
+            parent: None,
+            reused: None,
+        })?;
+        tx.insert_replica(seq, &key(name), 1)?;
+        let mut job = tx.job_by_seq(seq)?.unwrap();
+        let attempt = job.next_attempt();
+        job.apply(domain::JobEvent::Placed(attempt.clone()), now).unwrap();
+        tx.put_job(&job, None, now)?;
+        Ok(attempt)
+    });
+    placed.await.unwrap()
+}
+
+async fn report(server: &Server, attempt: &AttemptId, what: Vec<What>) {
+    let at = server::clock::now();
+    let reports = what.into_iter().map(|what| Report { attempt: attempt.clone(), at, what }).collect();
+    let batch = ReportBatch { facts: crate::agents::facts("boot"), reports, samples: Vec::new(), part: None };
+    let _: Value = server.agent.post("/agent/v1/report", &batch).await.unwrap();
+}
+
+async fn routes(server: &Server) -> Routes {
+    let hello = RouterNews { router: "looker".into(), ..RouterNews::default() };
+    let answer: RouterAnswer = server.user.post("/router/v1/exchange", &hello).await.unwrap();
+    answer.routes.unwrap()
 }
 
 fn endpoint(mode: &str) -> Value {

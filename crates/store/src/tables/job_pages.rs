@@ -21,6 +21,8 @@ pub struct JobFilter {
     pub kind: Option<String>,
     /// `key` or `key=value`.
     pub tag: Option<String>,
+    /// The job whose children are asked for; without one, jobs that are nobody's children.
+    pub parent: Option<i64>,
     /// Only jobs accepted before this sequence number: the cursor of the page before.
     pub before: Option<i64>,
     pub limit: i64,
@@ -82,6 +84,10 @@ impl Terms {
             sql: "workspace = ?1 and kind <> ?2".to_owned(),
             values: vec![filter.workspace.as_str().into(), REPLICA.into()],
         };
+        match filter.parent {
+            Some(parent) => terms.add("parent =", parent.into()),
+            None => terms.sql += " and parent is null",
+        }
         if let Some(archived) = filter.archived {
             terms.add("archived =", archived.into());
         }

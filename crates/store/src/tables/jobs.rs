@@ -18,6 +18,29 @@ pub struct JobRow {
     pub isolation: Option<String>,
     pub created_by: String,
     pub changed_at: Timestamp,
+    /// `Command`, `Pipeline`, `Sweep`.
+    pub kind: String,
+    /// The job it is a part of, and which part.
+    pub parent: Option<ChildOf>,
+    /// The earlier job that stands for it.
+    pub reused: Option<String>,
+}
+
+impl JobRow {
+    /// The job whose logs and captured files are this one's.
+    pub fn files_of(&self) -> &str {
+        self.reused.as_deref().unwrap_or(self.job.name.as_str())
+    }
+}
+
+/// Which part of another job a job is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChildOf {
+    pub parent: i64,
+    /// The parent's name.
+    pub name: String,
+    /// The step or the number of the trial.
+    pub step: String,
 }
 
 /// A job about to be accepted.
@@ -38,6 +61,9 @@ pub struct NewJob {
     pub registers: bool,
     pub created_by: String,
     pub at: Timestamp,
+    pub parent: Option<ChildOf>,
+    /// The earlier job that stands for it: it is born completed.
+    pub reused: Option<String>,
 }
 
 /// What the scheduler needs to know of a waiting job.
@@ -60,19 +86,33 @@ pub struct InUse {
 /// The cluster of jobs that run on the server's own machine.
 pub const HERE: &str = "";
 
-const CORE: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at";
-pub(super) const ROW: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at, \
-                   body, archived, note, target, isolation, created_by, changed_at, cluster";
+/// The cluster of jobs that no node runs because they consist of other jobs. No cluster has this name.
+pub const NOWHERE: &str = ":";
+
+pub(super) const CORE: &str =
+    "seq, workspace, name, state, attempts, max_retries, priority, version, created_at, parent";
+pub(super) const ROW: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at, parent, \
+                   body, archived, note, target, isolation, created_by, changed_at, cluster, kind, step, \
+                   (select p.name from jobs p where p.seq = jobs.parent), reused";
 
 impl Tx<'_> {
     /// Accepts a job and its first event. `Exists` when the name is taken.
     pub fn insert_job(&mut self, new: &NewJob) -> Result<i64, Error> {
         let state = JobState::Queued { since: new.at };
         let needs = new.plan.needs();
+        let (waits, accepted) = match new.cluster.as_str() {
+            NOWHERE => ("is about to begin".to_owned(), "accepted".to_owned()),
+            _ => (
+                format!("waits for its turn on `{}`", new.target),
+                format!("accepted for compute target `{}`", new.target),
+            ),
+        };
         let seq = self.insert(
             "insert into jobs (workspace, name, body, plan, state, phase, status, note, kind, experiment, target, priority, \
-             max_retries, registers, created_by, created_at, changed_at, cpu_milli, memory_bytes, gpus, cluster) \
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19, ?20) returning seq",
+             max_retries, registers, created_by, created_at, changed_at, cpu_milli, memory_bytes, gpus, cluster, \
+             parent, step, reused) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23) \
+             returning seq",
             &[
                 new.workspace.as_str().into(),
                 new.name.as_str().into(),
@@ -81,7 +121,7 @@ impl Tx<'_> {
                 json(&state)?.into(),
                 state.name().into(),
                 state.status().into(),
-                format!("waits for its turn on `{}`", new.target).into(),
+                waits.into(),
                 new.kind.into(),
                 new.experiment.as_str().into(),
                 new.target.as_str().into(),
@@ -94,14 +134,17 @@ impl Tx<'_> {
                 amount(needs.memory_bytes),
                 i64::from(needs.gpus).into(),
                 new.cluster.as_str().into(),
+                new.parent.as_ref().map(|part| part.parent).into(),
+                new.parent.as_ref().map_or("", |part| part.step.as_str()).into(),
+                new.reused.as_deref().into(),
             ],
         )?;
         if new.kind != REPLICA {
             self.add_labels(seq, &new.body)?;
             self.insert_job_run(seq, new)?;
         }
-        self.add_event(seq, new.at, "accepted", &format!("accepted for compute target `{}`", new.target))?;
-        self.ring(Bell::Queue);
+        self.add_event(seq, new.at, "accepted", &accepted)?;
+        self.ring(if new.cluster == NOWHERE { Bell::Parents } else { Bell::Queue });
         self.ring(Bell::Jobs);
         Ok(seq)
     }
@@ -130,6 +173,9 @@ impl Tx<'_> {
             self.follow_job(job)?;
         }
         self.ring(Bell::Jobs);
+        if matches!(job.state, JobState::Halting { .. }) || (job.parent.is_some() && job.state.is_ended()) {
+            self.ring(Bell::Parents);
+        }
         match job.state {
             JobState::Queued { .. } | JobState::Ended { .. } => {
                 self.ring(Bell::Queue);
@@ -176,6 +222,11 @@ impl Tx<'_> {
         self.fetch_one(&sql, &[workspace.into(), name.into(), REPLICA.into()])?.map(row_of).transpose()
     }
 
+    pub fn has_job(&mut self, workspace: &str, name: &str) -> Result<bool, Error> {
+        let sql = "select 1 from jobs where workspace = ?1 and name = ?2";
+        Ok(self.fetch_one(sql, &[workspace.into(), name.into()])?.is_some())
+    }
+
     /// Jobs by their place in the table, in no order.
     pub fn jobs_by_seq(&mut self, seqs: &[i64]) -> Result<Vec<JobRow>, Error> {
         let sql = format!("select {ROW} from jobs where seq in (select value from json_each(?1))");
@@ -193,6 +244,11 @@ impl Tx<'_> {
         row.map(|mut row| Ok((row.text(0)?, row.json(1)?))).transpose()
     }
 
+    /// Replaces where the outputs of a job lie: of one whose outputs are those of others.
+    pub fn put_plan(&mut self, seq: i64, plan: &Plan) -> Result<(), Error> {
+        self.exec("update jobs set plan = ?2 where seq = ?1", &[seq.into(), json(plan)?.into()]).map(drop)
+    }
+
     pub fn plan(&mut self, seq: i64) -> Result<Option<Plan>, Error> {
         self.fetch_one("select plan from jobs where seq = ?1", &[seq.into()])?.map(|mut row| row.json(0)).transpose()
     }
@@ -207,11 +263,11 @@ impl Tx<'_> {
         rows.into_iter()
             .map(|mut row| {
                 let needs = Resources {
-                    cpu_milli: row.int(10)?.unsigned_abs(),
-                    memory_bytes: row.int(11)?.unsigned_abs(),
-                    gpus: count(row.int(12)?)?,
+                    cpu_milli: row.int(11)?.unsigned_abs(),
+                    memory_bytes: row.int(12)?.unsigned_abs(),
+                    gpus: count(row.int(13)?)?,
                 };
-                Ok(QueuedJob { job: core_of(&mut row)?, target: row.text(9)?, needs, note: row.text(13)? })
+                Ok(QueuedJob { job: core_of(&mut row)?, target: row.text(10)?, needs, note: row.text(14)? })
             })
             .collect()
     }
@@ -281,8 +337,8 @@ impl Tx<'_> {
     pub fn phases(&mut self) -> Result<Vec<(String, i64)>, Error> {
         let rows = self.fetch(
             "select phase, count(*) from jobs \
-             where phase in ('queued', 'placed', 'preparing', 'running', 'finalizing', 'stopping') and kind <> ?1 \
-             group by phase order by phase",
+             where phase in ('queued', 'placed', 'preparing', 'running', 'finalizing', 'stopping', 'conducting', 'halting') \
+             and kind <> ?1 group by phase order by phase",
             &[REPLICA.into()],
         )?;
         rows.into_iter().map(|mut row| Ok((row.text(0)?, row.int(1)?))).collect()
@@ -299,7 +355,7 @@ impl Tx<'_> {
     }
 }
 
-fn core_of(row: &mut Row) -> Result<Job, Error> {
+pub(super) fn core_of(row: &mut Row) -> Result<Job, Error> {
     Ok(Job {
         seq: row.int(0)?,
         workspace: row.text(1)?,
@@ -310,20 +366,28 @@ fn core_of(row: &mut Row) -> Result<Job, Error> {
         priority: row.int(6)?,
         version: row.int(7)?,
         created_at: Timestamp(row.int(8)?),
+        parent: row.maybe_int(9)?,
     })
 }
 
 pub(super) fn row_of(mut row: Row) -> Result<JobRow, Error> {
+    let job = core_of(&mut row)?;
     Ok(JobRow {
-        job: core_of(&mut row)?,
-        body: row.text(9)?,
-        archived: row.int(10)? != 0,
-        note: row.text(11)?,
-        target: row.text(12)?,
-        isolation: row.maybe_text(13)?,
-        created_by: row.text(14)?,
-        changed_at: Timestamp(row.int(15)?),
-        cluster: row.text(16)?,
+        body: row.text(10)?,
+        archived: row.int(11)? != 0,
+        note: row.text(12)?,
+        target: row.text(13)?,
+        isolation: row.maybe_text(14)?,
+        created_by: row.text(15)?,
+        changed_at: Timestamp(row.int(16)?),
+        cluster: row.text(17)?,
+        kind: row.text(18)?,
+        parent: match (job.parent, row.maybe_text(20)?) {
+            (Some(parent), Some(name)) => Some(ChildOf { parent, name, step: row.text(19)? }),
+            _ => None,
+        },
+        reused: row.maybe_text(21)?,
+        job,
     })
 }
 

@@ -70,7 +70,7 @@ impl Tx<'_> {
         if self.fetch_one(open, &[name.into()])?.is_some() {
             return Err(Error::Conflict);
         }
-        for table in ["events", "job_labels"] {
+        for table in ["events", "job_labels", "conductors", "likenesses"] {
             let sql = format!("delete from {table} where job_seq in (select seq from jobs where workspace = ?1)");
             self.exec(&sql, &[name.into()])?;
         }

@@ -60,7 +60,7 @@ impl Tx<'_> {
     /// The run of a job that was just accepted.
     pub(crate) fn insert_job_run(&mut self, job_seq: i64, new: &NewJob) -> Result<(), Error> {
         let experiment = self.experiment_named(&new.workspace, &new.experiment, new.at)?;
-        self.insert_run(&NewRun {
+        let run = self.insert_run(&NewRun {
             workspace: &new.workspace,
             run_id: new.name.as_str(),
             experiment,
@@ -70,7 +70,8 @@ impl Tx<'_> {
             status: "SCHEDULED",
             started_at: new.at,
         })?;
-        Ok(())
+        // As MLflow nests runs.
+        new.parent.as_ref().map_or(Ok(()), |part| self.put_run_tag(run, "mlflow.parentRunId", &part.name))
     }
 
     /// The run of a job goes where the job goes.

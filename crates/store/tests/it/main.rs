@@ -23,6 +23,7 @@ const NOW: Timestamp = Timestamp(1_700_000_000_000);
 mod sqlite {
     mod assets;
     mod audit;
+    mod children;
     mod commit;
     mod jobs;
     mod points;
@@ -41,6 +42,7 @@ mod sqlite {
 mod postgres {
     mod assets;
     mod audit;
+    mod children;
     mod commit;
     mod jobs;
     mod points;
@@ -112,5 +114,7 @@ fn new_job(name: &str) -> NewJob {
         registers: false,
         created_by: "me".into(),
         at: NOW,
+        parent: None,
+        reused: None,
     }
 }

@@ -65,6 +65,7 @@ function useLog(name: string, path: string, start: number): Text {
     setText({ lines: [], from: start, over: false });
     const follow = async () => {
       while (!stop.signal.aborted) {
+        await sight();
         try {
           const params = { ...names, name, path };
           const answer = await send(job_artifact, params, { query: { offset, wait: WAIT_SECONDS }, signal: stop.signal });
@@ -84,6 +85,11 @@ function useLog(name: string, path: string, start: number): Text {
     return () => stop.abort();
   }, [names, name, path, start]);
   return text;
+}
+
+/** Waits until the page is in sight. */
+async function sight(): Promise<void> {
+  while (document.hidden) await new Promise((wake) => document.addEventListener("visibilitychange", wake, { once: true }));
 }
 
 function appended(lines: string[], text: string): string[] {

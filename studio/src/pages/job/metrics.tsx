@@ -4,6 +4,7 @@ import { address } from "../../api/call.ts";
 import { job_metrics_stream } from "../../api/routes.ts";
 import type { Line, Metrics, Point } from "../../api/shapes.ts";
 import { Chart, type Look, type Series } from "../../parts/chart.tsx";
+import { useInSight } from "../../parts/data.ts";
 import { useScope } from "../../parts/scope.ts";
 import { Empty } from "../../parts/show.tsx";
 
@@ -20,7 +21,9 @@ interface Held {
 function useStream(name: string): Held {
   const { names } = useScope();
   const [held, setHeld] = useState<Held>({ lines: new Map(), leftOut: 0, ready: false, over: false });
+  const inSight = useInSight();
   useEffect(() => {
+    if (!inSight || held.over) return;
     const source = new EventSource(address(job_metrics_stream, { ...names, name }, { points: POINTS }));
     source.addEventListener("metrics", (event: MessageEvent<string>) => {
       const { value, leftOut } = JSON.parse(event.data) as Metrics;
@@ -39,7 +42,7 @@ function useStream(name: string): Held {
       setHeld((old) => ({ ...old, over: true }));
     });
     return () => source.close();
-  }, [names, name]);
+  }, [names, name, inSight]);
   return held;
 }
 

@@ -75,7 +75,7 @@ export function Overview({ seen: { job, why, run }, over }: { seen: Seen; over: 
               ]}
               id={(row) => row.way + row.name}
               columns={[
-                ["", (row) => row.way],
+                ["Way", (row) => row.way],
                 ["Name", (row) => row.name],
                 ["Value or place", (row) => <code className="wrap">{row.what}</code>],
                 ["Mode", (row) => row.mode],

@@ -24,6 +24,7 @@ const TICK: Duration = Duration::from_millis(50);
 pub(crate) struct House {
     folder: tempfile::TempDir,
     keeper: Mutex<Child>,
+    start: Mutex<Command>,
 }
 
 impl House {
@@ -81,7 +82,8 @@ impl House {
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         let line: Vec<&str> = wrapper.iter().copied().chain([program.to_str().unwrap(), "agent", role]).collect();
-        let keeper = Command::new(line[0])
+        let mut start = Command::new(line[0]);
+        start
             .args(&line[1..])
             .env("T", folder.path())
             .env("F", folder.path().join("files"))
@@ -90,10 +92,9 @@ impl House {
             .env("PEREGRINE_TOKEN_FILE", folder.path().join("token"))
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        House { folder, keeper: Mutex::new(keeper) }
+            .stdout(Stdio::null());
+        let keeper = Mutex::new(start.spawn().unwrap());
+        House { folder, keeper, start: Mutex::new(start) }
     }
 
     /// Where commands of tests leave their marks (`$F`).
@@ -133,6 +134,14 @@ impl House {
         };
         let entries = fs::read_dir("/proc").unwrap().flatten();
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(of_pod).collect()
+    }
+
+    /// Kills the keeper and, when its agent has left too, starts another.
+    pub(crate) fn replace_keeper(&self) {
+        let mut keeper = self.keeper.lock().unwrap();
+        keeper.kill().and_then(|()| keeper.wait()).unwrap();
+        wait_for("the agent to leave", || self.agent().is_none());
+        *keeper = self.start.lock().unwrap().spawn().unwrap();
     }
 
     pub(crate) fn kill_agent(&self) -> i32 {

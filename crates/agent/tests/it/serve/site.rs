@@ -248,6 +248,10 @@ impl Replica {
         Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
     }
 
+    pub(crate) fn get(&self, path: &str) -> (u16, String) {
+        self.post(path, "")
+    }
+
     pub(crate) fn post(&self, path: &str, body: &str) -> (u16, String) {
         self.try_post(path, body).expect("it answers")
     }

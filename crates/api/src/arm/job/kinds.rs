@@ -5,8 +5,10 @@
 use domain::spec::Mistake;
 use serde_json::Value;
 
-/// The kind that runs.
+/// The kind that a node runs.
 const COMMAND: &str = "Command";
+/// Kinds that consist of other jobs.
+const PARENTS: &[&str] = &["Pipeline"];
 
 /// A kind of job that is known and cannot run here yet.
 struct Waiting {
@@ -34,12 +36,6 @@ const WAITING: &[Waiting] = &[
         ],
         message: "`Sweep` jobs cannot run yet: this server does not search over parameters",
         fix: "submit one `Command` job for each set of parameters",
-    },
-    Waiting {
-        kind: "Pipeline",
-        needs: &[("jobs", Form::Object)],
-        message: "`Pipeline` jobs cannot run yet: this server does not run graphs of steps",
-        fix: "submit each step as a `Command` job, and read `azureml://jobs/<name>/outputs/<output>` in the next",
     },
     Waiting {
         kind: "Spark",
@@ -77,6 +73,9 @@ pub(super) fn mistakes(body: &Value) -> Vec<Mistake> {
     if kind.eq_ignore_ascii_case(COMMAND) {
         return Vec::new();
     }
+    if let Some(kind) = PARENTS.iter().find(|parent| parent.eq_ignore_ascii_case(kind)) {
+        return vec![Mistake::new("jobType", format!("a `{kind}` job is not run by a node"), "submit it by itself")];
+    }
     let Some(waiting) = WAITING.iter().find(|waiting| waiting.kind.eq_ignore_ascii_case(kind)) else {
         let shown: String = kind.chars().take(60).collect();
         return vec![Mistake::new("jobType", format!("`{shown}` is not a kind of job"), known())];
@@ -86,6 +85,12 @@ pub(super) fn mistakes(body: &Value) -> Vec<Mistake> {
         bad.push(Mistake::new("jobType", waiting.message, waiting.fix));
     }
     bad
+}
+
+/// The kind of a body if jobs of it consist of other jobs.
+pub fn parent_kind(body: &Value) -> Option<&'static str> {
+    let kind = body.get("jobType").and_then(Value::as_str)?;
+    PARENTS.iter().copied().find(|parent| parent.eq_ignore_ascii_case(kind))
 }
 
 /// Whether a body is of a kind that runs.
@@ -103,7 +108,7 @@ fn missing(body: &Value, key: &str, form: Form) -> Option<Mistake> {
 
 fn known() -> String {
     let waiting: Vec<&str> = WAITING.iter().map(|waiting| waiting.kind).collect();
-    format!("one of {COMMAND}, {}", waiting.join(", "))
+    format!("one of {COMMAND}, {}, {}", PARENTS.join(", "), waiting.join(", "))
 }
 
 #[cfg(test)]
@@ -119,7 +124,6 @@ mod tests {
     fn every_kind_that_cannot_run_says_so_in_its_own_words() {
         let whole = [
             ("Sweep", json!({"trial": {}, "searchSpace": {}, "samplingAlgorithm": {}, "objective": {}}), "search over"),
-            ("Pipeline", json!({"jobs": {}}), "graphs of steps"),
             ("Spark", json!({"entry": {}, "codeId": "x"}), "Spark cluster"),
             ("AutoML", json!({"taskDetails": {}}), "choose models"),
         ];

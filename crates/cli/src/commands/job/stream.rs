@@ -4,6 +4,7 @@
 //! the command runs, the log of the environment's build is followed instead, on stderr.
 
 mod line;
+mod steps;
 mod tail;
 
 use self::{
@@ -34,6 +35,9 @@ const BUILD_LOG: &str = "system_logs/environment.log";
 pub(super) async fn follow(session: Session<'_>, name: &JobName) -> Done<ExitCode> {
     let output = session.output();
     let job = fetch(&session, name).await?;
+    if job["properties"]["jobType"] == "Pipeline" {
+        return steps::follow(session, name).await;
+    }
     let mut follower = Follower { name, line: StatusLine::new(output), away_since: None, wrote: false, session };
     let followed = tokio::select! {
         followed = follower.run(&job) => Some(followed),

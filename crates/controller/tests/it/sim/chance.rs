@@ -1,15 +1,15 @@
 //! Seeded chance: the same seed draws the same numbers on every machine.
 
 /// A stream of numbers (SplitMix64).
-pub(super) struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
-    pub(super) fn seeded(seed: u64) -> Chance {
+    pub(crate) fn seeded(seed: u64) -> Chance {
         Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
     /// From 0 to `n` without `n`.
-    pub(super) fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -17,7 +17,7 @@ impl Chance {
         (z ^ (z >> 31)) % n
     }
 
-    pub(super) fn one_in(&mut self, n: u64) -> bool {
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 }

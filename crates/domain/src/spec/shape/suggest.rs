@@ -1,7 +1,7 @@
 //! The word someone probably meant.
 
 /// The candidate nearest to `word`, if one is near enough to be a slip of the hand or another way of writing.
-pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     if word.len() > 100 {
         return None;
     }

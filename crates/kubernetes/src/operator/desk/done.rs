@@ -132,6 +132,7 @@ impl Desk {
 
     /// What the cluster said to a pod that Volcano would make.
     fn rehearsed(&mut self, attempt: &AttemptId, refusal: Option<Refusal>) {
+        self.rehearsing -= 1;
         let memo = self.memos.entry(attempt.clone()).or_default();
         memo.busy = false;
         match refusal {

@@ -31,6 +31,8 @@ const STOP_GRACE_SECONDS: u32 = 30;
 const LACKING_AT_MOST: Duration = Duration::from_secs(120);
 const REMOVE_AGAIN: Duration = Duration::from_secs(20);
 const REHEARSE_AGAIN: Duration = Duration::from_secs(30);
+/// Why pods are not made is asked for few gangs at a time: a thousand that wait their turn have the same reason.
+const REHEARSING: usize = 2;
 const FACTS_EVERY: Duration = Duration::from_secs(5);
 const RESERVE_EVERY: Duration = Duration::from_secs(5);
 const RESERVE_AGAIN: Duration = Duration::from_secs(120);
@@ -238,12 +240,14 @@ impl Desk {
         let memo = self.memo(attempt);
         let lately = memo.rehearsed.is_some_and(|at| at.elapsed() < REHEARSE_AGAIN);
         let fresh = self.cx.cluster_now().since(gang.since) < Duration::from_secs(3);
-        if gang.pods.len() >= gang.parts as usize || lately || fresh || !memo.told_gone.is_empty() {
+        let enough = self.rehearsing >= REHEARSING;
+        if gang.pods.len() >= gang.parts as usize || lately || fresh || enough || !memo.told_gone.is_empty() {
             return;
         }
         let (client, namespace, name) = (self.cx.client.clone(), gang.namespace.clone(), job.name.clone());
         let memo = self.memos.entry(attempt.clone()).or_default();
         (memo.busy, memo.rehearsed) = (true, Some(Instant::now()));
+        self.rehearsing += 1;
         let attempt = attempt.clone();
         self.start(async move {
             let refusal = act::rehearse(&client, &namespace, &name).await;

@@ -16,7 +16,7 @@ const RETRY_LOG: &str = "user_logs/std_log_retry.txt";
 
 /// The logs there are, each with a link.
 pub(super) async fn files(app: &App, workspace: &WorkspaceRow, row: &JobRow) -> Result<Map<String, Value>, Problem> {
-    let root = format!("ExperimentRun/dcid.{}/", row.job.name);
+    let root = format!("ExperimentRun/dcid.{}/", row.files_of());
     let last = row.job.attempts.saturating_sub(1);
     let folders: Vec<String> = (0..=last).flat_map(|n| FOLDERS.map(|folder| attempt(n) + folder)).collect();
     let (files, place, at) = (app.files.clone(), workspace.name.clone(), root.clone());

@@ -36,12 +36,13 @@ pub(super) fn view(app: &App, workspace: &WorkspaceRow, row: &JobRow, plan: &Pla
     let properties = &shown["properties"];
     let name = row.job.name.as_str();
     let state = &row.job.state;
+    let parent = row.parent.as_ref().map(|part| part.name.as_str());
     json!({
-        "runId": name, "runNumber": row.job.seq, "rootRunId": name, "parentRunId": null, "runUuid": null,
+        "runId": name, "runNumber": row.job.seq, "rootRunId": parent.unwrap_or(name), "parentRunId": parent, "runUuid": null,
         "experimentId": properties["experimentName"], "experimentName": properties["experimentName"],
         "status": properties["status"], "displayName": properties["displayName"], "name": null,
         "description": properties["description"], "tags": properties["tags"], "properties": properties["properties"],
-        "hidden": row.archived, "runType": "azureml.scriptrun", "dataContainerId": format!("dcid.{name}"),
+        "hidden": row.archived, "runType": run_type(row), "dataContainerId": format!("dcid.{name}"),
         "createdUtc": row.job.created_at.iso(), "startTimeUtc": state.started_at().map(Timestamp::iso),
         "endTimeUtc": ended_at(state).map(Timestamp::iso), "lastModifiedUtc": row.changed_at.iso(),
         "createdBy": {"userName": row.created_by}, "userId": row.created_by,
@@ -50,6 +51,16 @@ pub(super) fn view(app: &App, workspace: &WorkspaceRow, row: &JobRow, plan: &Pla
         "inputs": {}, "outputs": outputs::ids(workspace, row, plan, spelling),
         "error": error(state), "warnings": null, "uniqueChildRunComputeTargets": [],
     })
+}
+
+/// The word by which clients tell pipelines from what a node runs.
+fn run_type(row: &JobRow) -> &'static str {
+    match (row.kind.as_str(), &row.parent) {
+        ("Pipeline", _) => "azureml.PipelineRun",
+        ("Sweep", _) => "hyperdrive",
+        (_, Some(_)) => "azureml.StepRun",
+        (_, None) => "azureml.scriptrun",
+    }
 }
 
 pub(super) fn details(app: &App, row: &JobRow, files: Map<String, Value>) -> Value {

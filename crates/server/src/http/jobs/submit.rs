@@ -3,9 +3,13 @@
 use super::update::{Labels, change};
 use crate::{app::App, problem::Problem, resolve};
 use api::arm;
-use domain::{JobName, JobState, spec::check};
+use domain::{
+    JobName, JobState,
+    pipeline::Graph,
+    spec::{Mistake, check},
+};
 use serde_json::Value;
-use store::{Error, JobRow, NewJob, Tx, WorkspaceRow};
+use store::{Error, JobRow, NOWHERE, NewJob, Tx, WorkspaceRow};
 
 /// The experiment of jobs that name none.
 pub(crate) const DEFAULT_EXPERIMENT: &str = "Default";
@@ -33,22 +37,47 @@ pub(super) fn submit(
             Err(problem) => Submitted::Refused(problem),
         });
     }
-    let refused = |mistakes: &[_]| Ok(Submitted::Refused(Problem::mistakes(&format!("job `{name}`"), mistakes)));
+    let new = match arm::job::parent_kind(properties) {
+        Some("Pipeline") => pipeline(app, workspace, tx, (&name, properties), by)?,
+        _ => command(app, workspace, tx, (&name, properties), by)?,
+    };
+    let (new, graph) = match new {
+        Ok(new) => new,
+        Err(mistakes) => return Ok(Submitted::Refused(Problem::mistakes(&format!("job `{name}`"), &mistakes))),
+    };
+    let seq = tx.insert_job(&new)?;
+    if let Some(graph) = graph {
+        tx.put_conductor(seq, &graph)?;
+    }
+    Ok(Submitted::Accepted(Box::new(born(seq, new))))
+}
+
+/// A job to accept, and what leads it where it consists of others.
+type Prepared = Result<(NewJob, Option<Graph>), Vec<Mistake>>;
+
+fn command(
+    app: &App,
+    workspace: &WorkspaceRow,
+    tx: &mut Tx<'_>,
+    (name, properties): (&JobName, &Value),
+    by: String,
+) -> Result<Prepared, Error> {
     let spec = match arm::job::spec(properties) {
         Ok(spec) => spec,
-        Err(mistakes) => return refused(&mistakes),
+        Err(mistakes) => return Ok(Err(mistakes)),
     };
     let mut mistakes = check::command_job(&spec);
-    let resolved = match resolve::plan(app, workspace, tx, &name, &spec)? {
+    let resolved = match resolve::plan(app, workspace, tx, name, &spec)? {
         Ok(resolved) if mistakes.is_empty() => resolved,
-        Ok(_) => return refused(&mistakes),
+        Ok(_) => return Ok(Err(mistakes)),
         Err(more) => {
             mistakes.extend(more);
-            return refused(&mistakes);
+            return Ok(Err(mistakes));
         }
     };
     let new = NewJob {
         workspace: workspace.name.clone(),
+        name: name.clone(),
         body: properties.to_string(),
         plan: resolved.plan,
         kind: "Command",
@@ -60,10 +89,41 @@ pub(super) fn submit(
         registers: spec.outputs.values().any(|output| output.name.is_some()),
         created_by: by,
         at: app.now(),
-        name,
+        parent: None,
+        reused: None,
     };
-    let seq = tx.insert_job(&new)?;
-    Ok(Submitted::Accepted(Box::new(born(seq, new))))
+    Ok(Ok((new, None)))
+}
+
+fn pipeline(
+    app: &App,
+    workspace: &WorkspaceRow,
+    tx: &mut Tx<'_>,
+    (name, properties): (&JobName, &Value),
+    by: String,
+) -> Result<Prepared, Error> {
+    let woven = match resolve::weave(app, workspace, tx, name, properties)? {
+        Ok(woven) => woven,
+        Err(mistakes) => return Ok(Err(mistakes)),
+    };
+    let new = NewJob {
+        workspace: workspace.name.clone(),
+        name: name.clone(),
+        body: properties.to_string(),
+        plan: woven.plan,
+        kind: "Pipeline",
+        experiment: woven.experiment,
+        target: String::new(),
+        cluster: NOWHERE.to_owned(),
+        priority: 2,
+        max_retries: 0,
+        registers: false,
+        created_by: by,
+        at: app.now(),
+        parent: None,
+        reused: None,
+    };
+    Ok(Ok((new, Some(woven.graph))))
 }
 
 fn born(seq: i64, new: NewJob) -> JobRow {
@@ -78,6 +138,7 @@ fn born(seq: i64, new: NewJob) -> JobRow {
             priority: new.priority,
             version: 1,
             created_at: new.at,
+            parent: new.parent.as_ref().map(|of| of.parent),
         },
         body: new.body,
         archived: false,
@@ -87,5 +148,8 @@ fn born(seq: i64, new: NewJob) -> JobRow {
         isolation: None,
         created_by: new.created_by,
         changed_at: new.at,
+        kind: new.kind.to_owned(),
+        parent: new.parent,
+        reused: new.reused,
     }
 }

@@ -69,7 +69,22 @@ fn explain(row: &JobRow, ahead: i64, now: Timestamp) -> (String, Vec<String>) {
         JobState::Stopping { since, .. } => {
             (format!("it was asked to stop {} ago and has not gone yet", for_time(*since)), vec![])
         }
+        JobState::Conducting { since } => (
+            format!("it has been under way for {}: {}", for_time(*since), row.note),
+            vec![format!("see its steps: `peregrine job show -n {name} --graph`")],
+        ),
+        JobState::Halting { since, .. } => {
+            (format!("it was asked to stop {} ago and waits for what it started", for_time(*since)), vec![])
+        }
         JobState::Ended { outcome, .. } => match outcome {
+            Outcome::Completed if row.reused.is_some() => {
+                let original = row.reused.as_deref().unwrap_or_default();
+                let hint = "to run it all the same: `properties: {peregrine.reuse: \"false\"}` on the step, or `settings: {force_rerun: true}`";
+                (
+                    format!("it was not run: job `{original}` is the same in everything that matters"),
+                    vec![hint.to_owned()],
+                )
+            }
             Outcome::Completed => {
                 ("it completed".into(), vec![format!("get its files: `peregrine job download -n {name} --all`")])
             }

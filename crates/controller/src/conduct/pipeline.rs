@@ -1,0 +1,271 @@
+//! A pipeline's conductor: its steps become jobs when what they need is there.
+
+use super::{Conductor, Parent, reuse};
+use domain::{
+    Job, JobName, JobState, Outcome, Place, Plan, PlannedInput,
+    job::Failure,
+    pipeline::{Condition, End, Graph},
+};
+use planner::pipeline::{Decision, Ended, Ending, Filled, Progress};
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeSet, HashMap},
+    io::Read,
+};
+use store::{Child, ChildOf, Error, NewJob, Tx};
+
+const VALUE_BYTES: u64 = 64 << 10;
+
+pub(super) struct Pipeline {
+    graph: Graph,
+    progress: Progress,
+    /// The step of each name.
+    steps: HashMap<String, usize>,
+    /// The job of each step that has one.
+    jobs: HashMap<usize, i64>,
+    /// Outputs whose content decides whether other steps run.
+    asked: BTreeSet<(usize, String)>,
+}
+
+impl Pipeline {
+    /// From what is on record.
+    pub(super) fn load(tx: &mut Tx<'_>, job: &Job) -> Result<Pipeline, Error> {
+        let graph: Graph = tx
+            .conductor(job.seq)?
+            .ok_or_else(|| Error::Decode(format!("pipeline `{}` has no graph on record", job.name)))?;
+        let mut pipeline = Pipeline {
+            progress: Progress::of(&graph),
+            steps: graph.steps.iter().enumerate().map(|(at, step)| (step.name.clone(), at)).collect(),
+            jobs: HashMap::new(),
+            asked: asked(&graph),
+            graph,
+        };
+        for child in tx.children(job.seq)? {
+            let Some(step) = pipeline.steps.get(&child.step).copied() else { continue };
+            pipeline.jobs.insert(step, child.job.seq);
+            let stopping = matches!(child.job.state, JobState::Stopping { .. } | JobState::Halting { .. });
+            pipeline.progress.began(&pipeline.graph, step, stopping);
+            pipeline.hear(tx, &child)?;
+        }
+        Ok(pipeline)
+    }
+
+    /// Takes in the end of a child, if it has one.
+    fn hear(&mut self, tx: &mut Tx<'_>, child: &Child) -> Result<(), Error> {
+        let Some(step) = self.steps.get(&child.step).copied() else { return Ok(()) };
+        let JobState::Ended { outcome, at, .. } = &child.job.state else { return Ok(()) };
+        let how = match outcome {
+            Outcome::Completed => End::Completed,
+            Outcome::Failed(_) => End::Failed,
+            Outcome::Canceled { .. } => End::Canceled,
+        };
+        let outputs: Vec<String> = self
+            .asked
+            .range((step, String::new())..(step + 1, String::new()))
+            .map(|(_, output)| output.clone())
+            .collect();
+        let mut said = Vec::new();
+        if how == End::Completed && !outputs.is_empty() {
+            let plan = tx.plan(child.job.seq)?.unwrap_or_default();
+            said.extend(outputs.into_iter().map(|output| {
+                let says = plan.outputs.get(&output).is_some_and(|planned| says_yes(&planned.place));
+                (output, says)
+            }));
+        }
+        self.progress.ended(&self.graph, Ended { step, how, at: *at, said });
+        Ok(())
+    }
+
+    fn start(&mut self, tx: &mut Tx<'_>, parent: &Parent, at: usize, inputs: &[Filled]) -> Result<(), Error> {
+        let step = &self.graph.steps[at];
+        let (mut plan, mut body) = (step.job.plan.clone(), step.job.body.clone());
+        for filled in inputs {
+            let made = match &filled.from {
+                Some((maker, output)) => self.made(tx, *maker, output)?,
+                None => None,
+            };
+            fill(&mut plan, &mut body, &filled.input, made);
+        }
+        let name = free_name(tx, parent, step.job.name.as_ref(), &step.name)?;
+        let mut new = NewJob {
+            workspace: parent.job.workspace.clone(),
+            name,
+            body: String::new(),
+            plan,
+            kind: "Command",
+            experiment: parent.experiment.clone(),
+            target: step.job.target.clone(),
+            cluster: step.job.cluster.clone(),
+            priority: parent.job.priority,
+            max_retries: step.job.max_retries,
+            registers: step.job.registers,
+            created_by: parent.created_by.clone(),
+            at: parent.now,
+            parent: Some(ChildOf {
+                parent: parent.job.seq,
+                name: parent.job.name.to_string(),
+                step: step.name.clone(),
+            }),
+            reused: None,
+        };
+        let seq = match step.job.reuse {
+            true => reuse::begin(tx, &mut new, body)?,
+            false => {
+                new.body = body.to_string();
+                tx.insert_job(&new)?
+            }
+        };
+        self.jobs.insert(at, seq);
+        Ok(())
+    }
+
+    /// Where the output of a step lies, and its address.
+    fn made(&self, tx: &mut Tx<'_>, step: usize, output: &str) -> Result<Option<(Place, String)>, Error> {
+        let Some(seq) = self.jobs.get(&step) else { return Ok(None) };
+        let plan = tx.plan(*seq)?.unwrap_or_default();
+        if output == "artifacts" && !plan.outputs.contains_key(output) {
+            let name = tx.job_by_seq(*seq)?.map(|job| job.name.to_string()).unwrap_or_default();
+            return Ok(Some((plan.artifacts, format!("azureml://jobs/{name}/outputs/artifacts"))));
+        }
+        Ok(plan.outputs.get(output).map(|made| (made.place.clone(), made.uri.clone())))
+    }
+
+    fn end(&self, tx: &mut Tx<'_>, parent: &mut Parent, ending: Ending) -> Result<(), Error> {
+        let (outcome, text) = match ending {
+            Ending::Completed => {
+                self.promote(tx, parent.job.seq)?;
+                (Outcome::Completed, format!("completed; {} steps are over", self.graph.steps.len()))
+            }
+            Ending::Canceled => {
+                // The reason is part of the state by now.
+                (Outcome::Canceled { reason: String::new() }, "canceled; all its steps are gone".to_owned())
+            }
+            Ending::Failed { step, left_out } => {
+                let failure = self.failure(tx, step, left_out)?;
+                let text = failure.message.clone();
+                (Outcome::Failed(failure), text)
+            }
+        };
+        parent.ends(tx, outcome, &text)
+    }
+
+    /// What the first step that failed says, and its last lines.
+    fn failure(&self, tx: &mut Tx<'_>, step: usize, left_out: usize) -> Result<Failure, Error> {
+        let name = &self.graph.steps[step].name;
+        let job = self.jobs.get(&step).map(|seq| tx.job_by_seq(*seq)).transpose()?.flatten();
+        let others = match left_out {
+            0 => String::new(),
+            1 => "; 1 other step did not complete".to_owned(),
+            n => format!("; {n} other steps did not complete"),
+        };
+        Ok(match job.map(|job| (job.name, job.state)) {
+            Some((child, JobState::Ended { outcome: Outcome::Failed(failure), .. })) => Failure {
+                message: format!("step `{name}` (job `{child}`) failed: {}{others}", failure.message),
+                retryable: false,
+                ..failure
+            },
+            Some((child, JobState::Ended { outcome: Outcome::Canceled { reason }, .. })) => {
+                Failure::new("StepCanceled", format!("step `{name}` (job `{child}`) was canceled: {reason}{others}"))
+            }
+            _ => Failure::new("StepFailed", format!("step `{name}` failed{others}")),
+        })
+    }
+
+    /// The outputs of the pipeline are those of its steps, where those turned out to lie.
+    fn promote(&self, tx: &mut Tx<'_>, seq: i64) -> Result<(), Error> {
+        if self.graph.outputs.is_empty() {
+            return Ok(());
+        }
+        let mut plan = tx.plan(seq)?.unwrap_or_default();
+        for (output, source) in &self.graph.outputs {
+            let makers = source.steps.iter().rev().filter_map(|step| self.jobs.get(step).map(|_| *step));
+            let Some(maker) = makers.into_iter().next() else { continue };
+            if let (Some((place, uri)), Some(planned)) =
+                (self.made(tx, maker, &source.output)?, plan.outputs.get_mut(output))
+            {
+                (planned.place, planned.uri) = (place, uri);
+            }
+        }
+        tx.put_plan(seq, &plan)
+    }
+}
+
+impl Conductor for Pipeline {
+    fn pass(&mut self, tx: &mut Tx<'_>, parent: &mut Parent, ended: &[Child]) -> Result<(), Error> {
+        for child in ended {
+            self.hear(tx, child)?;
+        }
+        if let JobState::Halting { reason, .. } = &parent.job.state {
+            self.progress.cancel(reason);
+        }
+        for decision in self.progress.advance(&self.graph) {
+            match decision {
+                Decision::Start { step, inputs } => self.start(tx, parent, step, &inputs)?,
+                Decision::Stop { step, because } => {
+                    if let Some(seq) = self.jobs.get(&step) {
+                        tx.stop_job(*seq, &because, parent.now)?;
+                    }
+                }
+                Decision::End(ending) => return self.end(tx, parent, ending),
+            }
+        }
+        let (over, live, waiting) = self.progress.count();
+        tx.put_note(parent.job.seq, &format!("{over} steps are over, {live} under way, {waiting} to come"))
+    }
+}
+
+/// Every output that some condition asks about.
+fn asked(graph: &Graph) -> BTreeSet<(usize, String)> {
+    let sources = graph.steps.iter().flat_map(|step| step.when.iter().filter_map(Condition::source));
+    sources.flat_map(|source| source.steps.iter().map(|step| (*step, source.output.clone()))).collect()
+}
+
+/// Whether a file holds a yes.
+fn says_yes(place: &Place) -> bool {
+    matches!(text_at(place).to_ascii_lowercase().as_str(), "true" | "1" | "yes")
+}
+
+/// The value a step wrote into a file of this machine; what cannot be read is an empty one.
+fn text_at(place: &Place) -> String {
+    let Place::Folder { path } = place else { return String::new() };
+    let mut text = String::new();
+    if let Ok(file) = std::fs::File::open(path) {
+        // Nobody means more than this by a value.
+        let _ = file.take(VALUE_BYTES).read_to_string(&mut text);
+    }
+    text.trim().to_owned()
+}
+
+/// Puts what was made into an input, or takes the input away where nothing was.
+fn fill(plan: &mut Plan, body: &mut Value, input: &str, made: Option<(Place, String)>) {
+    let Some((place, uri)) = made else {
+        plan.inputs.remove(input);
+        if let Some(inputs) = body["inputs"].as_object_mut() {
+            inputs.remove(input);
+        }
+        return;
+    };
+    match plan.inputs.get_mut(input) {
+        Some(PlannedInput::Data { place: old, uri: shown, .. }) => {
+            body["inputs"][input]["uri"] = json!(uri);
+            (*old, *shown) = (place, uri);
+        }
+        // A value that a step wrote down.
+        Some(PlannedInput::Literal { value }) => {
+            *value = text_at(&place);
+            body["inputs"][input]["value"] = json!(value);
+        }
+        None => {}
+    }
+}
+
+/// The name a step's job was to have, or one like it where somebody took that.
+fn free_name(tx: &mut Tx<'_>, parent: &Parent, wanted: Option<&JobName>, step: &str) -> Result<JobName, Error> {
+    let wanted = wanted.map_or_else(|| format!("{}_{step}", parent.job.name), ToString::to_string);
+    let (mut text, mut n) = (wanted.clone(), 1);
+    while tx.has_job(&parent.job.workspace, &text)? {
+        n += 1;
+        text = format!("{wanted}_{n}");
+    }
+    JobName::parse(&text).map_err(|bad| Error::Decode(bad.to_string()))
+}

@@ -1,0 +1,83 @@
+//! When one job can stand for another: what matters about a plan, field by field.
+//!
+//! Where outputs go is left out, because that follows from the job's name; so are limits of time and labels. Two plans
+//! with the same fields run the same command on the same bytes in the same surroundings.
+
+use crate::{Plan, PlannedInput};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What matters about a plan. A field is named as in the job's file, so that whoever is told that it differs finds it.
+pub fn of(plan: &Plan) -> BTreeMap<String, String> {
+    let mut fields = BTreeMap::new();
+    let mut put = |name: String, value: String| drop(fields.insert(name, value));
+    put("command".into(), plan.command.clone());
+    put("code".into(), json(&plan.code));
+    let mut environment = plan.environment.clone();
+    environment.label = String::new();
+    put("environment".into(), json(&environment));
+    put(
+        "resources".into(),
+        json(&(&plan.requests, &plan.limits, &plan.instance_type, plan.shm_bytes, &plan.docker_args)),
+    );
+    put("distribution".into(), json(&plan.distribution));
+    for (name, value) in &plan.variables {
+        put(format!("environment_variables.{name}"), value.clone());
+    }
+    for (name, input) in &plan.inputs {
+        let value = match input {
+            PlannedInput::Literal { value } => value.clone(),
+            PlannedInput::Data { place, mode, .. } => json(&(place, mode)),
+        };
+        put(format!("inputs.{name}"), value);
+    }
+    for (name, output) in &plan.outputs {
+        put(format!("outputs.{name}"), json(&(output.mode, output.file)));
+    }
+    fields
+}
+
+/// The fields in which two differ, those that only one has included.
+pub fn differing(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> Vec<String> {
+    let mut names: Vec<&String> =
+        one.keys().chain(other.keys()).filter(|name| one.get(*name) != other.get(*name)).collect();
+    names.sort();
+    names.dedup();
+    names.into_iter().cloned().collect()
+}
+
+fn json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("plans are made of texts and numbers")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Place, PlannedOutput, assignment::OutputMode};
+
+    fn plan(command: &str, rate: &str, name: &str) -> Plan {
+        let output = PlannedOutput {
+            place: Place::Folder { path: format!("/data/{name}/o").into() },
+            mode: OutputMode::RwMount,
+            uri: String::new(),
+            file: false,
+        };
+        Plan {
+            command: command.into(),
+            inputs: [("rate".to_owned(), PlannedInput::Literal { value: rate.into() })].into(),
+            outputs: [("o".to_owned(), output)].into(),
+            ..Plan::default()
+        }
+    }
+
+    #[test]
+    fn where_outputs_go_makes_no_difference_and_everything_else_is_named() {
+        let first = of(&plan("train", "0.1", "a"));
+        assert_eq!(first, of(&plan("train", "0.1", "b")));
+        assert_eq!(differing(&first, &of(&plan("train", "0.2", "b"))), ["inputs.rate"]);
+        let mut other = plan("train it", "0.1", "b");
+        other.inputs.clear();
+        other.variables.insert("N".into(), "1".into());
+        assert_eq!(differing(&first, &of(&other)), ["command", "environment_variables.N", "inputs.rate"]);
+    }
+}

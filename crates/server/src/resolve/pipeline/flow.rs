@@ -1,0 +1,330 @@
+//! Control flow: branches become conditions on steps, loops are written out as far as they may go.
+
+use super::{Known, Made, Scope, Tie, Turn, Weaver, feed::Feed, order};
+use api::arm::{
+    pipeline::read::{self, Binding, Given},
+    scalar,
+    tree::{entries, some, word},
+};
+use domain::pipeline::{Condition, Source};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashMap};
+use store::Error;
+
+/// What to do about a kind of step that cannot run.
+pub(super) const REFUSED: &str = "steps that can run: `command`, `pipeline`, `if_else`, `do_while`, `parallel_for`";
+/// As often as a loop may go round.
+const MOST_TURNS: u64 = 1000;
+
+/// Which nodes stand in branches and loops.
+#[derive(Default)]
+pub(super) struct Flow {
+    /// What a loop runs, and the loop.
+    pub(super) bodies: HashMap<String, String>,
+    /// What stands in a branch: the condition as it was sent, and which answer it waits for.
+    branches: HashMap<String, (Value, bool)>,
+}
+
+pub(super) fn is_control(node: &Value) -> bool {
+    matches!(word(node, "type"), Some("if_else" | "do_while" | "parallel_for"))
+}
+
+impl Flow {
+    pub(super) fn of(nodes: &Map<String, Value>) -> Flow {
+        let mut flow = Flow::default();
+        for (name, node) in nodes {
+            match word(node, "type") {
+                Some("do_while" | "parallel_for") => {
+                    if let Some(body) = some(node, "body").and_then(step_of) {
+                        flow.bodies.insert(body, name.clone());
+                    }
+                }
+                Some("if_else") => {
+                    for (key, is) in [("true_block", true), ("false_block", false)] {
+                        for step in blocks(some(node, key)) {
+                            flow.branches.insert(step, (node["condition"].clone(), is));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        flow
+    }
+
+    /// The nodes that one waits for, by name.
+    pub(super) fn named_by(&self, nodes: &Map<String, Value>, name: &str) -> Vec<String> {
+        let node = &nodes[name];
+        let mut named = order::inputs_name(node);
+        named.extend(self.branches.get(name).and_then(|(condition, _)| order::named(condition)));
+        match word(node, "type") {
+            Some("do_while" | "parallel_for") => {
+                named.extend(some(node, "items").and_then(order::named));
+                let body = some(node, "body").and_then(step_of);
+                if let Some(body) = body.as_ref().and_then(|body| nodes.get(body)) {
+                    named.extend(order::inputs_name(body));
+                }
+                named.retain(|one| Some(one) != body.as_ref());
+            }
+            Some("if_else") => named.extend(some(node, "condition").and_then(order::named)),
+            _ => {}
+        }
+        named
+    }
+}
+
+/// `${{parent.jobs.x}}` or `x`.
+fn step_of(value: &Value) -> Option<String> {
+    let text = value.as_str()?;
+    match read::binding(text) {
+        Some(Binding::Step(step)) => Some(step),
+        None if !text.contains("${{") => Some(text.to_owned()),
+        _ => None,
+    }
+}
+
+fn blocks(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::Array(many)) => many.iter().filter_map(step_of).collect(),
+        Some(one) => step_of(one).into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
+impl Weaver<'_, '_> {
+    pub(super) fn flow(&mut self, scope: &Scope<'_>) -> Flow {
+        let flow = Flow::of(scope.nodes);
+        for name in flow.bodies.keys().chain(flow.branches.keys()).filter(|name| !scope.nodes.contains_key(*name)) {
+            let message = format!("there is no step `{name}`");
+            self.lookup.mistake(format!("jobs.{}{name}", scope.path), message, "name one that there is");
+        }
+        flow
+    }
+
+    /// How a node is tied to the branch it stands in, and to what is around its pipeline.
+    pub(super) fn tie(&mut self, scope: &Scope<'_>, known: &Known, flow: &Flow, name: &str) -> Tie {
+        let mut tie = scope.tie.clone();
+        if let Some((condition, is)) = flow.branches.get(name) {
+            let key = format!("jobs.{}{name}", scope.path);
+            tie.when.extend(self.condition(scope, known, &key, condition, *is));
+        }
+        tie
+    }
+
+    /// A condition that was sent; nothing where it always holds.
+    fn condition(&mut self, scope: &Scope<'_>, known: &Known, key: &str, sent: &Value, is: bool) -> Option<Condition> {
+        let feed = match read::given(sent).map(|(given, _)| given) {
+            Some(Given::Literal(text)) => Some(Feed::Literal(text)),
+            Some(Given::Bound(binding)) => self.bound(scope, known, key, &binding),
+            _ => None,
+        };
+        match feed {
+            Some(Feed::Literal(text)) if text.eq_ignore_ascii_case("true") == is => None,
+            Some(Feed::Literal(_)) => Some(Condition::Never),
+            Some(Feed::Made(Made { source, .. }, _)) => Some(Condition::Said { source, is }),
+            Some(Feed::Unknown) => None,
+            _ => {
+                let fix = "write true or false, or bind an output of type `boolean`";
+                self.lookup.mistake(key, "the condition has no value", fix);
+                None
+            }
+        }
+    }
+
+    pub(super) fn control(
+        &mut self,
+        scope: &Scope<'_>,
+        known: &mut Known,
+        name: &str,
+        node: &Value,
+    ) -> Result<(), Error> {
+        let key = format!("jobs.{}{name}", scope.path);
+        if word(node, "type") == Some("if_else") {
+            if blocks(some(node, "true_block")).is_empty() && blocks(some(node, "false_block")).is_empty() {
+                self.lookup.mistake(key, "the branch leads nowhere", "give it `true_block` or `false_block`");
+            }
+            return Ok(());
+        }
+        let body = some(node, "body").and_then(step_of);
+        let Some((body, inner)) = body.and_then(|body| Some((body.clone(), scope.nodes.get(&body)?))) else {
+            self.lookup.mistake(format!("{key}.body"), "the loop runs nothing", "name a step: `${{parent.jobs.x}}`");
+            return Ok(());
+        };
+        let made = match word(node, "type") {
+            Some("do_while") => self.do_while(scope, known, &key, node, (&body, inner))?,
+            _ => self.parallel_for(scope, known, &key, node, (&body, inner))?,
+        };
+        self.promote_all(scope, known, inner, &format!("{}{body}", scope.path), &made);
+        if word(node, "type") == Some("parallel_for") {
+            self.promote_all(scope, known, node, &format!("{}{name}", scope.path), &made);
+        }
+        known.made.insert(name.to_owned(), made.clone());
+        known.made.insert(body, made);
+        Ok(())
+    }
+
+    /// Each turn after the first takes what the one before it made, and runs if that one said so.
+    fn do_while(
+        &mut self,
+        scope: &Scope<'_>,
+        known: &mut Known,
+        key: &str,
+        node: &Value,
+        (body, inner): (&str, &Value),
+    ) -> Result<BTreeMap<String, Made>, Error> {
+        let turns = some(node, "limits").and_then(|limits| some(limits, "max_iteration_count")).and_then(scalar);
+        let turns = turns.map_or(Some(MOST_TURNS), |text| text.parse().ok());
+        let Some(turns) = turns.filter(|turns| (1..=MOST_TURNS).contains(turns)) else {
+            let message = format!("`max_iteration_count` is a number from 1 to {MOST_TURNS}");
+            self.lookup.mistake(format!("{key}.limits"), message, "such as `max_iteration_count: 10`");
+            return Ok(BTreeMap::new());
+        };
+        let mapping = mapping(node);
+        let mut all: BTreeMap<String, Made> = BTreeMap::new();
+        let mut last: BTreeMap<String, Made> = BTreeMap::new();
+        let mut tie = scope.tie.clone();
+        for turn in 0..turns {
+            let given = mapping
+                .iter()
+                .filter_map(|(output, input)| Some((input.clone(), Feed::Made(last.get(output)?.clone(), None))))
+                .collect();
+            let path = format!("{}{body}.{turn}", scope.path);
+            let turn = Turn { path, given, looped: true, gathered: None, tie: tie.clone() };
+            (last, _) = self.node(scope, known, inner, &turn)?;
+            if self.stop || !self.lookup.bad.is_empty() {
+                break;
+            }
+            for (output, made) in &last {
+                all.entry(output.clone())
+                    .and_modify(|whole| whole.source.steps.extend(&made.source.steps))
+                    .or_insert_with(|| made.clone());
+            }
+            match self.again(key, node, body, &last) {
+                Some(Again::Never) | None => break,
+                Some(Again::Always) => {}
+                Some(Again::If(source)) => {
+                    tie.when = scope.tie.when.clone();
+                    tie.when.push(Condition::Said { source, is: true });
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether a loop goes round again; `None` after a mistake was noted.
+    fn again(&mut self, key: &str, node: &Value, body: &str, last: &BTreeMap<String, Made>) -> Option<Again> {
+        let output = match some(node, "condition").and_then(read::given).map(|(given, _)| given) {
+            Some(Given::Bound(Binding::OutputOf { step, name })) if step == body => Some(name),
+            Some(Given::Literal(text)) if text.eq_ignore_ascii_case("true") => return Some(Again::Always),
+            Some(Given::Literal(text)) if text.eq_ignore_ascii_case("false") => return Some(Again::Never),
+            Some(Given::Literal(text)) => Some(text),
+            _ => None,
+        };
+        if let Some(made) = output.as_ref().and_then(|output| last.get(output)) {
+            return Some(Again::If(made.source.clone()));
+        }
+        let message = "the condition is not an output of the step that the loop runs";
+        let fix = format!("bind one: `${{{{parent.jobs.{body}.outputs.x}}}}`");
+        self.lookup.mistake(format!("{key}.condition"), message, fix);
+        None
+    }
+
+    /// One turn for each item, so many at once; outputs of the same name lie together in one folder.
+    fn parallel_for(
+        &mut self,
+        scope: &Scope<'_>,
+        known: &mut Known,
+        key: &str,
+        node: &Value,
+        (body, inner): (&str, &Value),
+    ) -> Result<BTreeMap<String, Made>, Error> {
+        let Some(items) = self.items(scope, known, &format!("{key}.items"), &node["items"]) else {
+            return Ok(BTreeMap::new());
+        };
+        let mut tie = scope.tie.clone();
+        let most = some(node, "max_concurrency").and_then(scalar).and_then(|text| text.parse::<usize>().ok());
+        if let Some(most) = most.filter(|most| *most > 0) {
+            tie.group = Some(self.graph.groups.len());
+            self.graph.groups.push(most);
+        }
+        let path = format!("{}{body}", scope.path);
+        let mut all: BTreeMap<String, Made> = BTreeMap::new();
+        for (at, (item, given)) in items.into_iter().enumerate() {
+            let given = given.into_iter().map(|(name, text)| (name, Feed::Literal(text))).collect();
+            let turn =
+                Turn { path: format!("{path}.{at}"), given, looped: true, gathered: Some(item), tie: tie.clone() };
+            let (made, _) = self.node(scope, known, inner, &turn)?;
+            if self.stop || !self.lookup.bad.is_empty() {
+                break;
+            }
+            for (output, made) in made.into_iter().filter(|(output, _)| output != "artifacts") {
+                match all.get_mut(&output) {
+                    Some(whole) => whole.source.steps.extend(made.source.steps),
+                    None => {
+                        let folder = Some(self.gathered(&path, &output)?);
+                        all.insert(output, Made { folder, kind: "uri_folder".to_owned(), ..made });
+                    }
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// The items of a loop, each with a word for it and the inputs it gives.
+    fn items(
+        &mut self,
+        scope: &Scope<'_>,
+        known: &Known,
+        key: &str,
+        sent: &Value,
+    ) -> Option<Vec<(String, BTreeMap<String, String>)>> {
+        let fix = "write a list of maps, a map of maps, or either as JSON text; items that a step makes are not known in time";
+        let feed = match sent {
+            Value::String(text) => match read::binding(text) {
+                Some(binding) => self.bound(scope, known, key, &binding),
+                None => Some(Feed::Literal(text.clone())),
+            },
+            _ => None,
+        };
+        let value = match feed {
+            Some(Feed::Literal(text)) => serde_json::from_str(&text).unwrap_or(Value::Null),
+            _ => sent.clone(),
+        };
+        let given =
+            |item: &Value| entries(item).filter_map(|(name, value)| Some((name.clone(), scalar(value)?))).collect();
+        let items: Vec<(String, BTreeMap<String, String>)> = match &value {
+            Value::Array(many) if many.iter().all(Value::is_object) => {
+                many.iter().enumerate().map(|(at, item)| (at.to_string(), given(item))).collect()
+            }
+            Value::Object(many) if many.values().all(Value::is_object) => {
+                many.iter().map(|(name, item)| (name.clone(), given(item))).collect()
+            }
+            _ => Vec::new(),
+        };
+        if items.is_empty() {
+            self.lookup.mistake(key, "the loop has no items", fix);
+            return None;
+        }
+        Some(items)
+    }
+}
+
+enum Again {
+    Always,
+    Never,
+    If(Source),
+}
+
+/// Which output of a turn becomes which input of the next.
+fn mapping(node: &Value) -> Vec<(String, String)> {
+    let name_of = |value: &Value| match read::binding(value.as_str()?) {
+        Some(Binding::InputOf { name, .. }) => Some(name),
+        _ => value.as_str().map(str::to_owned),
+    };
+    let mut all = Vec::new();
+    for (output, inputs) in entries(some(node, "mapping").unwrap_or(&Value::Null)) {
+        let many = inputs.as_array().map_or_else(|| vec![inputs], |many| many.iter().collect());
+        all.extend(many.into_iter().filter_map(name_of).map(|input| (output.clone(), input)));
+    }
+    all
+}

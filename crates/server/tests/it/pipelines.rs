@@ -1,0 +1,153 @@
+//! Pipelines: accepted as one flat graph of steps, or refused with every mistake and its place.
+
+use crate::Server;
+use serde_json::{Value, json};
+
+const ENVIRONMENT: &str = "azureml:AzureML-Minimal@latest";
+
+async fn component(server: &Server, name: &str, spec: Value) -> String {
+    let mut whole = json!({"name": name, "version": "1", "type": "command", "environment": ENVIRONMENT});
+    whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    let body = json!({"properties": {"componentSpec": whole}});
+    let answer = server.put(&format!("components/{name}/versions/1"), body).await;
+    assert!(matches!(answer.status, 200 | 201), "{}", answer.text());
+    format!("azureml:{name}:1")
+}
+
+/// `make` writes a folder, `use` reads one.
+async fn with_components() -> Server {
+    let server = Server::start().await;
+    let made = json!({"command": "echo ${{inputs.n}} > ${{outputs.out}}/x", "inputs": {"n": {"type": "integer", "default": "1", "max": "9"}},
+        "outputs": {"out": {"type": "uri_folder"}, "more": {"type": "boolean"}}});
+    component(&server, "make", made).await;
+    let used = json!({"command": "ls ${{inputs.data}} $[[--note ${{inputs.note}}]]",
+        "inputs": {"data": {"type": "uri_folder"}, "note": {"type": "string", "optional": true}}, "outputs": {"seen": {"type": "uri_file"}}});
+    component(&server, "use", used).await;
+    let nested = json!({"type": "pipeline", "inputs": {"count": {"type": "integer"}}, "outputs": {"result": {"type": "uri_folder"}},
+        "jobs": {"inner": {"type": "command", "componentId": "azureml:make:1", "inputs": {"n": "${{parent.inputs.count}}"},
+            "outputs": {"out": {"value": "${{parent.outputs.result}}", "type": "literal"}}}}});
+    component(&server, "nested", nested).await;
+    server
+}
+
+fn node(component: &str, inputs: Value) -> Value {
+    json!({"type": if component == "nested" { "pipeline" } else { "command" }, "componentId": format!("azureml:{component}:1"), "inputs": inputs})
+}
+
+fn pipeline(jobs: Value) -> Value {
+    json!({"properties": {"jobType": "Pipeline", "experimentName": "tests", "jobs": jobs,
+        "inputs": {"n": {"jobInputType": "literal", "value": "3"}},
+        "settings": {"default_compute": "azureml:local"}}})
+}
+
+fn from(step: &str, output: &str) -> Value {
+    json!({"job_input_type": "literal", "value": format!("${{{{parent.jobs.{step}.outputs.{output}}}}}")})
+}
+
+/// Steps of an accepted pipeline as `name<waits`.
+async fn steps(server: &Server, name: &str, jobs: Value) -> Vec<String> {
+    server.put(&format!("jobs/{name}"), pipeline(jobs)).await.expect(201);
+    let graph = server.get(&format!("jobs/{name}/graph")).await.expect(200);
+    let shown = |step: &Value| {
+        let after: Vec<&str> = step["after"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+        format!("{}<{}", step["name"].as_str().unwrap(), after.join(","))
+    };
+    graph["steps"].as_array().unwrap().iter().map(shown).collect()
+}
+
+async fn told(server: &Server, jobs: Value) -> String {
+    let answer = server.put("jobs/bad", pipeline(jobs)).await;
+    answer.refused(400);
+    answer.text()
+}
+
+#[tokio::test]
+async fn a_pipeline_is_one_graph_however_deep_its_components_stand() {
+    let server = with_components().await;
+    let jobs = json!({
+        "last": node("use", json!({"data": from("sub", "result")})),
+        "sub": node("nested", json!({"count": "${{parent.inputs.n}}"})),
+    });
+    assert_eq!(steps(&server, "p", jobs).await, ["sub.inner<", "last<sub.inner"]);
+    let shown = server.get("jobs/p").await.expect(200);
+    assert_eq!(
+        (&shown["properties"]["status"], &shown["properties"]["peregrine"]["phase"]),
+        (&json!("Queued"), &json!("queued"))
+    );
+    assert_eq!(server.get("jobs").await.expect(200)["value"].as_array().unwrap().len(), 1);
+    server.post("jobs/p/cancel", json!({})).await.expect(200);
+    assert_eq!(server.get("jobs/p").await.expect(200)["properties"]["status"], "Canceled");
+}
+
+#[tokio::test]
+async fn branches_and_loops_are_written_out() {
+    let server = with_components().await;
+    let jobs = json!({
+        "ask": node("make", json!({})),
+        "branch": {"type": "if_else", "condition": "${{parent.jobs.ask.outputs.more}}", "true_block": "${{parent.jobs.yes}}"},
+        "yes": node("make", json!({})),
+    });
+    assert_eq!(steps(&server, "branch", jobs).await, ["ask<", "yes<ask"]);
+    let jobs = json!({
+        "turn": node("make", json!({})),
+        "again": {"type": "do_while", "body": "${{parent.jobs.turn}}", "condition": "${{parent.jobs.turn.outputs.more}}",
+            "mapping": {}, "limits": {"max_iteration_count": 3}},
+        "after": node("use", json!({"data": from("turn", "out")})),
+    });
+    let looped = steps(&server, "loop", jobs).await;
+    assert_eq!(looped, ["turn.0<", "turn.1<turn.0", "turn.2<turn.1", "after<turn.0,turn.1,turn.2"]);
+    let jobs = json!({
+        "each": node("make", json!({})),
+        "all": {"type": "parallel_for", "body": "${{parent.jobs.each}}", "items": "[{\"n\": 1}, {\"n\": 2}]", "max_concurrency": 1},
+        "after": node("use", json!({"data": from("all", "out")})),
+    });
+    assert_eq!(steps(&server, "each", jobs).await, ["each.0<", "each.1<", "after<each.0,each.1"]);
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_with_its_place() {
+    let server = with_components().await;
+    let use_of = |data: Value| node("use", json!({"data": data}));
+    for (jobs, pieces) in [
+        (json!({}), &["at least one step"][..]),
+        (
+            json!({"a": node("make", json!({})), "b": use_of(from("a", "nothing"))}),
+            &["jobs.b.inputs.data", "`a` has no output `nothing`"],
+        ),
+        (
+            json!({"a": use_of(from("b", "seen")), "b": use_of(from("a", "seen"))}),
+            &["wait for each other", "`a` waits for `b`"],
+        ),
+        (
+            json!({"prepare": node("make", json!({})), "b": use_of(from("prepar", "out"))}),
+            &["there is no step `prepar`", "did you mean `prepare`?"],
+        ),
+        (json!({"a": use_of(json!("text"))}), &["`text` is a value", "uri_folder"]),
+        (
+            json!({"a": node("make", json!({})), "b": use_of(from("a", "out")), "c": use_of(from("b", "seen"))}),
+            &["jobs.c.inputs.data", "a `uri_file` cannot go where a `uri_folder` is wanted"],
+        ),
+        (json!({"a": node("make", json!({"n": "12"}))}), &["jobs.a.inputs.n", "more than 9"]),
+        (json!({"a": node("make", json!({"m": "1"}))}), &["no input `m`", "did you mean `n`?"]),
+        (json!({"a": node("use", json!({}))}), &["needs a value for `data`"]),
+        (json!({"a": node("gone", json!({}))}), &["there is no component `gone:1`", "make, nested, use"]),
+        (json!({"a": {"type": "sweep", "trial": {}}}), &["jobs.a", "sweep"]),
+        (
+            json!({"t": node("make", json!({})), "w": {"type": "do_while", "body": "t", "condition": "true", "limits": {"max_iteration_count": 0}}}),
+            &["1 to 1000"],
+        ),
+    ] {
+        let said = told(&server, jobs.clone()).await;
+        for piece in pieces {
+            assert!(said.contains(&piece.replace('"', "\\\"")), "no `{piece}` in {said} for {jobs}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_steps_are_accepted_in_a_moment() {
+    let server = with_components().await;
+    let mut jobs = serde_json::Map::from_iter([("s0".to_owned(), node("make", json!({})))]);
+    jobs.extend((1..1000).map(|n| (format!("s{n}"), node("use", json!({"data": from("s0", "out")})))));
+    assert_eq!(steps(&server, "wide", Value::Object(jobs)).await.len(), 1000);
+}
