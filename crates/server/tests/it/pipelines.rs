@@ -18,7 +18,7 @@ async fn component(server: &Server, name: &str, spec: Value) -> String {
 async fn with_components() -> Server {
     let server = Server::start().await;
     let made = json!({"command": "echo ${{inputs.n}} > ${{outputs.out}}/x", "inputs": {"n": {"type": "integer", "default": "1", "max": "9"}},
-        "outputs": {"out": {"type": "uri_folder"}, "more": {"type": "boolean"}}});
+        "outputs": {"out": {"type": "uri_folder"}, "more": {"type": "boolean"}, "next": {"type": "integer"}}});
     component(&server, "make", made).await;
     let used = json!({"command": "ls ${{inputs.data}} $[[--note ${{inputs.note}}]]",
         "inputs": {"data": {"type": "uri_folder"}, "note": {"type": "string", "optional": true}}, "outputs": {"seen": {"type": "uri_file"}}});
@@ -91,10 +91,16 @@ async fn branches_and_loops_are_written_out() {
     let jobs = json!({
         "turn": node("make", json!({})),
         "again": {"type": "do_while", "body": "${{parent.jobs.turn}}", "condition": "${{parent.jobs.turn.outputs.more}}",
-            "mapping": {}, "limits": {"max_iteration_count": 3}},
+            "mapping": {"${{parent.jobs.turn.outputs.next}}": ["n"]}, "limits": {"max_iteration_count": 3}},
         "after": node("use", json!({"data": from("turn", "out")})),
     });
     let looped = steps(&server, "loop", jobs).await;
+    let graph = server.store.read(|tx| {
+        let seq = tx.job("default", "loop")?.unwrap().job.seq;
+        tx.conductor::<domain::pipeline::Graph>(seq)
+    });
+    let graph = graph.await.unwrap().unwrap();
+    assert_eq!(graph.steps[1].bound["n"].output, "next", "what a turn made goes into the next");
     assert_eq!(looped, ["turn.0<", "turn.1<turn.0", "turn.2<turn.1", "after<turn.0,turn.1,turn.2"]);
     let jobs = json!({
         "each": node("make", json!({})),
