@@ -133,7 +133,8 @@ fn seed(sweep: &Sweep, name: &JobName, body: &Value, bad: &mut Vec<Mistake>) -> 
         Sampling::Grid | Sampling::Bayesian => None,
     };
     let from_name = || u64::from_str_radix(&sha256(name.as_str().as_bytes())[..16], 16).unwrap_or(0);
-    given.or_else(|| number(body, SEED, bad)).unwrap_or_else(from_name)
+    let ours = number(body, SEED, bad);
+    given.or(ours).unwrap_or_else(from_name)
 }
 
 /// What the trials of the sweep to start from tried, and the best they logged of this sweep's metric.
