@@ -24,6 +24,7 @@ mod postgres;
 mod reach;
 mod registries;
 mod schedules;
+mod sweeps;
 mod studio;
 mod tls;
 mod workspaces;
