@@ -6,7 +6,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use domain::{JobState, Outcome, Search, Timestamp, pipeline::Graph, spec::sweep::text_of};
+use domain::{JobState, Outcome, Search, pipeline::Graph, spec::sweep::text_of};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use store::{Child, Error, Tx};
