@@ -17,6 +17,7 @@ pub mod pipeline;
 pub mod report;
 pub mod resources;
 pub mod serving;
+pub mod search;
 pub mod sizes;
 pub mod spec;
 pub mod time;
@@ -27,5 +28,6 @@ pub use assignment::{Assignment, EnvironmentPlan, Part, Place, Plan, PlannedInpu
 pub use job::{Illegal, Job, JobEvent, JobState, Outcome};
 pub use names::{AttemptId, BadName, JobName, NodeId};
 pub use resources::{InstanceType, Resources};
+pub use search::Search;
 pub use serving::{Probe, Serving, ServingKind};
 pub use time::Timestamp;

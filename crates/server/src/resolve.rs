@@ -8,11 +8,13 @@ mod data;
 mod environment;
 mod pipeline;
 mod reach;
+mod sweep;
 mod serving;
 
 pub(crate) use serving::{Deployment, Served, serving};
 
 pub(crate) use pipeline::weave;
+pub(crate) use sweep::search;
 
 use crate::{app::App, http::computes};
 use api::arm::{self, AssetRef, VersionRef};

@@ -136,9 +136,8 @@ struct Turn {
 impl Weaver<'_, '_> {
     fn whole(&mut self, body: &Value) -> Result<Plan, Error> {
         self.settings(some(body, "settings").unwrap_or(&Value::Null));
-        let artifacts = Place::Folder {
-            path: self.lookup.app.files.artifacts(&self.lookup.workspace.name, self.job.as_str()),
-        };
+        let artifacts =
+            Place::Folder { path: self.lookup.app.files.artifacts(&self.lookup.workspace.name, self.job.as_str()) };
         let mut plan = Plan { artifacts, ..Plan::default() };
         let mut inputs = BTreeMap::new();
         for (name, value) in entries(some(body, "inputs").unwrap_or(&Value::Null)) {
@@ -175,7 +174,11 @@ impl Weaver<'_, '_> {
             nodes,
             inputs,
             wanted: outputs.map(|(name, value)| (name.clone(), read::wanted(value))).collect(),
-            compute: [settings_compute, word(body, "computeId")].into_iter().flatten().find(names_a_target).map(str::to_owned),
+            compute: [settings_compute, word(body, "computeId")]
+                .into_iter()
+                .flatten()
+                .find(names_a_target)
+                .map(str::to_owned),
             tie: Tie::default(),
             depth: 0,
         };
@@ -212,7 +215,11 @@ impl Weaver<'_, '_> {
             Err(circle) => {
                 let shown = circle.iter().map(|name| format!("`{}{name}`", scope.path)).collect::<Vec<_>>();
                 let message = format!("the steps wait for each other: {}", shown.join(" waits for "));
-                self.lookup.mistake(format!("jobs.{}{}", scope.path, circle[0]), message, "take one of these bindings away");
+                self.lookup.mistake(
+                    format!("jobs.{}{}", scope.path, circle[0]),
+                    message,
+                    "take one of these bindings away",
+                );
                 return Ok(BTreeMap::new());
             }
         };
@@ -367,8 +374,7 @@ impl Weaver<'_, '_> {
                 return Ok(None);
             }
             if let Some(row) = self.lookup.referred("components", parsed)? {
-                let body: Value =
-                    serde_json::from_str(&row.body).map_err(|error| Error::Decode(error.to_string()))?;
+                let body: Value = serde_json::from_str(&row.body).map_err(|error| Error::Decode(error.to_string()))?;
                 return Ok(body.get("componentSpec").cloned());
             }
         }

@@ -17,13 +17,14 @@ mod identity;
 mod jobs;
 mod meta;
 mod mlflow;
+mod pipelines;
 #[path = "../../../../tests/postgres.rs"]
 #[expect(dead_code, reason = "other suites use what this one does not")]
 mod postgres;
-mod pipelines;
 mod reach;
 mod registries;
 mod schedules;
+mod sweeps;
 mod studio;
 mod tls;
 mod workspaces;

@@ -49,7 +49,8 @@ impl Weaver<'_, '_> {
         let name = job_name(self.job, &turn.path);
         let mut body = read::command(node, component);
         self.place_of_work(scope, &mut body, &turn.path);
-        let mut step = Step { name: turn.path.clone(), when: turn.tie.when.clone(), group: turn.tie.group, ..Step::default() };
+        let mut step =
+            Step { name: turn.path.clone(), when: turn.tie.when.clone(), group: turn.tie.group, ..Step::default() };
         let mut late = BTreeMap::new();
         let mut inputs = Map::new();
         let ports = read::ports(component, "inputs");
@@ -62,7 +63,8 @@ impl Weaver<'_, '_> {
         body.insert("outputs".into(), self.outputs_of(scope, node, &outputs, turn)?);
         let before = std::mem::take(&mut self.lookup.bad);
         let resolved = self.planned(&name, &body, &late)?;
-        self.lookup.bad = before.into_iter().chain(self.lookup.bad.drain(..).map(|bad| placed(bad, &turn.path))).collect();
+        self.lookup.bad =
+            before.into_iter().chain(self.lookup.bad.drain(..).map(|bad| placed(bad, &turn.path))).collect();
         let Some((plan, spec, target, cluster, max_retries)) = resolved else {
             self.graph.steps.push(step);
             return Ok(made(at, &outputs));
@@ -207,8 +209,7 @@ impl Weaver<'_, '_> {
             }
         };
         self.lookup.bad.extend(check::command_job(&spec));
-        let bound: Vec<(String, Input)> =
-            late.keys().filter_map(|input| spec.inputs.remove_entry(input)).collect();
+        let bound: Vec<(String, Input)> = late.keys().filter_map(|input| spec.inputs.remove_entry(input)).collect();
         let mut resolved = self.lookup.resolve(name, &spec)?;
         for (input, was) in bound {
             let Input::Data(data) = &was else { continue };
