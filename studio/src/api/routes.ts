@@ -169,6 +169,8 @@ export const online_endpoint_keys: Route<"/subscriptions/{subscription}/resource
 export const online_endpoint_regenerate: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/regenerateKeys", unknown> = { method: "POST", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/regenerateKeys" };
 /** a token that opens an online endpoint for a while */
 export const online_endpoint_token: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/token", unknown> = { method: "POST", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/token" };
+/** what the server's own router has counted of an online endpoint, in Prometheus text */
+export const online_endpoint_counters: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/counters", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/counters" };
 /** online deployments, by name */
 export const online_deployments: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/deployments", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/deployments" };
 /** one online deployment */
@@ -203,8 +205,6 @@ export const batch_deployment_put: Route<"/subscriptions/{subscription}/resource
 export const batch_deployment_patch: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/batchEndpoints/{name}/deployments/{deployment}", unknown> = { method: "PATCH", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/batchEndpoints/{name}/deployments/{deployment}" };
 /** delete a batch deployment */
 export const batch_deployment_delete: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/batchEndpoints/{name}/deployments/{deployment}", unknown> = { method: "DELETE", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/batchEndpoints/{name}/deployments/{deployment}" };
-/** a request to an online endpoint, opened by its own keys */
-export const score: Route<"/api/v1/endpoint/{name}/score", unknown> = { method: "POST", path: "/api/v1/endpoint/{name}/score" };
 /** datastores */
 export const datastores: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/datastores", Page> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/datastores" };
 /** one datastore, without secrets */
@@ -235,6 +235,8 @@ export const asset_delete: Route<"/subscriptions/{subscription}/resourceGroups/{
 export const registries_all: Route<"/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/registries", unknown> = { method: "GET", path: "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/registries" };
 /** registries of a resource group */
 export const registries: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/registries", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/registries" };
+/** what is asked of a router; answers with its routes, and waits until there are others */
+export const router_exchange: Route<"/router/v1/exchange", unknown> = { method: "POST", path: "/router/v1/exchange" };
 /** make an experiment */
 export const mlflow_experiment_create: Route<"/mlflow/v2.0/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/api/2.0/mlflow/experiments/create", unknown> = { method: "POST", path: "/mlflow/v2.0/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/api/2.0/mlflow/experiments/create" };
 /** one experiment */
