@@ -1,6 +1,6 @@
 """Whole-system measurements, each printed as a table beside its peers.
 
-Usage: bench/run.py [start] [list] [tasks] [blobs] [sdk] [pages]   (all of them without a name)
+Usage: bench/run.py [start] [list] [tasks] [blobs] [sdk] [pages] [pipelines]   (all of them without a name)
 PEREGRINE_BIN names the binary; PEREGRINE_BENCH_LONG=1 takes more rounds. Needs Python 3.9 and rustc.
 HyperQueue is installed from the package index for `tasks`; where that fails the row says so.
 """
@@ -17,6 +17,7 @@ import time
 import venv
 from pathlib import Path
 
+import pipelines
 import sdk
 
 HERE = Path(__file__).resolve().parent
@@ -232,7 +233,17 @@ def long_list():
     table(f"A list of {sdk.JOBS:,} jobs", ["what", "pages", "jobs shown", "a page (median)", "p99", "server CPU a page", "goal", ""], rows)
 
 
-BENCHES = {"start": start, "list": list_jobs, "tasks": tasks, "blobs": blobs, "sdk": sdk_submit, "pages": long_list}
+def pipelines_of_true():
+    """Orchestration: what a step costs beyond its process, in a chain and side by side."""
+    sizes = [1000, 10_000] if os.environ.get("PEREGRINE_BENCH_LONG") else [100, 1000]
+    with Server() as server:
+        server.prepare()
+        rows = [[what, f"{size:,}", f"{accepted * 1000:.0f} ms", f"{took:.1f} s", f"{over:.1f} ms", "<= 5 ms", verdict(over <= 5)]
+                for what, size, accepted, took, over in pipelines.rows(server, sizes)]
+    table("Pipelines of `/bin/true`", ["graph", "steps", "accepted in", "to its end", "a step beyond its process", "goal", ""], rows)
+
+
+BENCHES = {"pipelines": pipelines_of_true, "start": start, "list": list_jobs, "tasks": tasks, "blobs": blobs, "sdk": sdk_submit, "pages": long_list}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or BENCHES:

@@ -16,9 +16,7 @@ fn home() -> Home {
     let home = Home::new();
     home.file("src/a.py", "print(1)\n");
     home.file("model/weights", "1 2 3\n");
-    for (name, text) in
-        [("train.yml", COMPONENT), ("pipeline.yml", PIPELINE), ("nightly.yml", SCHEDULE)]
-    {
+    for (name, text) in [("train.yml", COMPONENT), ("pipeline.yml", PIPELINE), ("nightly.yml", SCHEDULE)] {
         home.file(name, text);
     }
     home.file("batch.yml", BATCH);

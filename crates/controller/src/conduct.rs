@@ -6,6 +6,7 @@
 
 mod pipeline;
 mod reuse;
+mod sweep;
 
 use crate::{Context, until};
 use domain::{Job, JobEvent, Outcome, Timestamp};
@@ -135,8 +136,7 @@ fn lead(tx: &mut Tx<'_>, seq: i64, kind: &str, held: Option<Held>, now: Timestam
             Held { conductor: conductor(tx, &job, kind)?, created_by, experiment, version: job.version }
         }
     };
-    let mut parent =
-        Parent { job, created_by: held.created_by.clone(), experiment: held.experiment.clone(), now };
+    let mut parent = Parent { job, created_by: held.created_by.clone(), experiment: held.experiment.clone(), now };
     if matches!(parent.job.state, domain::JobState::Queued { .. }) {
         parent.happens(tx, JobEvent::Conducted, "conducting", "its first steps begin")?;
     }
@@ -151,6 +151,7 @@ fn lead(tx: &mut Tx<'_>, seq: i64, kind: &str, held: Option<Held>, now: Timestam
 fn conductor(tx: &mut Tx<'_>, job: &Job, kind: &str) -> Result<Box<dyn Conductor>, Error> {
     match kind {
         "Pipeline" => Ok(Box::new(pipeline::Pipeline::load(tx, job)?)),
+        "Sweep" => Ok(Box::new(sweep::Sweep::load(tx, job)?)),
         other => Err(Error::Decode(format!("nothing leads jobs of kind `{other}`"))),
     }
 }

@@ -16,7 +16,10 @@ pub fn of(plan: &Plan) -> BTreeMap<String, String> {
     let mut environment = plan.environment.clone();
     environment.label = String::new();
     put("environment".into(), json(&environment));
-    put("resources".into(), json(&(&plan.requests, &plan.limits, &plan.instance_type, plan.shm_bytes, &plan.docker_args)));
+    put(
+        "resources".into(),
+        json(&(&plan.requests, &plan.limits, &plan.instance_type, plan.shm_bytes, &plan.docker_args)),
+    );
     put("distribution".into(), json(&plan.distribution));
     for (name, value) in &plan.variables {
         put(format!("environment_variables.{name}"), value.clone());
@@ -36,7 +39,8 @@ pub fn of(plan: &Plan) -> BTreeMap<String, String> {
 
 /// The fields in which two differ, those that only one has included.
 pub fn differing(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> Vec<String> {
-    let mut names: Vec<&String> = one.keys().chain(other.keys()).filter(|name| one.get(*name) != other.get(*name)).collect();
+    let mut names: Vec<&String> =
+        one.keys().chain(other.keys()).filter(|name| one.get(*name) != other.get(*name)).collect();
     names.sort();
     names.dedup();
     names.into_iter().cloned().collect()

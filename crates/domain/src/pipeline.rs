@@ -21,9 +21,6 @@ pub struct Graph {
     /// How many steps of each group may be under way at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<usize>,
-    /// The pipeline whose completed steps are taken over, where this one goes on from it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resumes: Option<i64>,
 }
 
 /// What holds for all steps.
@@ -72,7 +69,10 @@ pub struct Source {
 pub enum Condition {
     Never,
     /// What the output of a step says.
-    Said { source: Source, is: bool },
+    Said {
+        source: Source,
+        is: bool,
+    },
 }
 
 impl Condition {

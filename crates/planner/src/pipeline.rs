@@ -60,7 +60,10 @@ pub struct Filled {
 pub enum Ending {
     Completed,
     /// The step that failed first, and how many others did not complete.
-    Failed { step: usize, left_out: usize },
+    Failed {
+        step: usize,
+        left_out: usize,
+    },
     Canceled,
 }
 

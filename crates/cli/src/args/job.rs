@@ -12,8 +12,10 @@ pub(crate) enum Verb {
                             peregrine job create -f job.yml --dry-run")]
     Create(Create),
     /// Show a job
-    #[command(after_help = "Examples:\n  peregrine job show -n JOB\n  peregrine job show -n JOB --query status -o tsv\n  \
-                            peregrine job show -n JOB --graph=mermaid")]
+    #[command(
+        after_help = "Examples:\n  peregrine job show -n JOB\n  peregrine job show -n JOB --query status -o tsv\n  \
+                            peregrine job show -n JOB --graph=mermaid"
+    )]
     Show(Show),
     /// List jobs, newest first
     #[command(
@@ -23,6 +25,9 @@ pub(crate) enum Verb {
     /// Follow the log of a job until it ends
     #[command(after_help = "Examples:\n  peregrine job stream -n JOB\n  peregrine job stream -n JOB --all")]
     Stream(Stream),
+    /// Submit a job once more; what its steps did already is taken from it
+    #[command(after_help = "Examples:\n  peregrine job resubmit -n JOB --stream")]
+    Resubmit(Resubmit),
     /// Stop a job
     #[command(after_help = "Examples:\n  peregrine job cancel -n JOB")]
     Cancel(Cancel),
@@ -143,6 +148,19 @@ pub(crate) struct Stream {
     /// Show every log file, each under its name
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Resubmit {
+    /// Name of the job
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Name of the new job; a friendly one is made when absent
+    #[arg(long, value_name = "NAME")]
+    pub(crate) new_name: Option<String>,
+    /// Follow it until it ends; the exit code is 1 when it fails
+    #[arg(short, long)]
+    pub(crate) stream: bool,
 }
 
 #[derive(Debug, Args)]

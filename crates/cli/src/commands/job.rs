@@ -37,6 +37,7 @@ pub(super) async fn run(context: &Context, verb: Verb) -> Done<ExitCode> {
                 false => stream::follow(session, &name).await,
             };
         }
+        Verb::Resubmit(args) => return create::resubmit(context, &args).await,
         Verb::Cancel(args) => cancel(context, &args).await?,
         Verb::Download(args) => download::download(context, &args).await?,
         Verb::Update(args) => update(context, &args).await?,

@@ -12,16 +12,24 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &mut NewJob, mut body: Value) -> Resul
         let plan = tx.plan(original)?.unwrap_or_default();
         match missing(&plan) {
             None => return stand_in(tx, new, body, (&name, plan)),
-            Some(output) => gone = gone.or(Some(format!("job `{name}` is the same, and its output `{output}` is not there any more"))),
+            Some(output) => {
+                gone =
+                    gone.or(Some(format!("job `{name}` is the same, and its output `{output}` is not there any more")))
+            }
         }
     }
     let lineage = lineage(new);
     let why = match (gone, tx.differs_from_last(&new.workspace, &lineage, &fields)?) {
         (Some(gone), _) => gone,
         (None, None) => "no earlier job of this step is on record".to_owned(),
-        (None, Some((last, differing))) if differing.is_empty() => format!("job `{last}` is the same and has not completed"),
+        (None, Some((last, differing))) if differing.is_empty() => {
+            format!("job `{last}` is the same and has not completed")
+        }
         (None, Some((last, differing))) => {
-            format!("it differs from job `{last}` in {}", differing.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(", "))
+            format!(
+                "it differs from job `{last}` in {}",
+                differing.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(", ")
+            )
         }
     };
     body["properties"]["azureml.isreused"] = json!("false");
@@ -47,7 +55,9 @@ fn stand_in(tx: &mut Tx<'_>, new: &mut NewJob, mut body: Value, (name, plan): (&
     let seq = tx.insert_job(new)?;
     let mut job = tx.job_by_seq(seq)?.ok_or_else(|| Error::Decode(format!("job {seq} is gone")))?;
     job.apply(JobEvent::Reused, new.at).map_err(|illegal| Error::Decode(illegal.to_string()))?;
-    let text = format!("not run: job `{name}` is the same in everything that matters; its outputs, logs and metrics are taken");
+    let text = format!(
+        "not run: job `{name}` is the same in everything that matters; its outputs, logs and metrics are taken"
+    );
     tx.add_event(seq, new.at, "reused", &text)?;
     tx.put_job(&job, Some(&text), new.at)?;
     tx.copy_logged(&new.workspace, name, new.name.as_str())?;

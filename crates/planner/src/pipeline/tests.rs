@@ -154,9 +154,14 @@ fn a_cancel_stops_what_runs_and_starts_nothing() {
             a: 
             c~: end: Canceled"#]],
     );
-    check("a", false, "a", expect![[r#"
+    check(
+        "a",
+        false,
+        "a",
+        expect![[r#"
         start a
-        a: end: Completed"#]]);
+        a: end: Completed"#]],
+    );
 }
 
 #[test]

@@ -11,8 +11,7 @@ pub(crate) use update::{Labels, change};
 pub(crate) use why::why;
 
 use super::{
-    Asked, At, Body, agents,
-    archived,
+    Asked, At, Body, agents, archived,
     paging::{Cut, Paging},
     views,
 };

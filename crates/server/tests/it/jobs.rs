@@ -178,7 +178,7 @@ async fn lists_are_narrowed_by_type_and_tag_and_pages_end_where_jobs_end() {
 async fn kinds_that_cannot_run_are_refused_in_their_own_words() {
     let server = Server::start().await;
     for (kind, more, words) in [
-        ("Pipeline", json!({"jobs": {}}), "graphs of steps"),
+        ("AutoML", json!({"taskDetails": {}}), "choose models"),
         ("Spark", json!({"entry": {}, "codeId": "x"}), "Spark"),
         ("Quantum", json!({}), "one of Command"),
     ] {

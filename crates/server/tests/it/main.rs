@@ -17,14 +17,15 @@ mod identity;
 mod jobs;
 mod meta;
 mod mlflow;
+mod pipelines;
 #[path = "../../../../tests/postgres.rs"]
 #[expect(dead_code, reason = "other suites use what this one does not")]
 mod postgres;
-mod pipelines;
 mod reach;
 mod registries;
 mod schedules;
 mod studio;
+mod sweeps;
 mod tls;
 mod workspaces;
 

@@ -89,7 +89,8 @@ pub const HERE: &str = "";
 /// The cluster of jobs that no node runs because they consist of other jobs. No cluster has this name.
 pub const NOWHERE: &str = ":";
 
-pub(super) const CORE: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at, parent";
+pub(super) const CORE: &str =
+    "seq, workspace, name, state, attempts, max_retries, priority, version, created_at, parent";
 pub(super) const ROW: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at, parent, \
                    body, archived, note, target, isolation, created_by, changed_at, cluster, kind, step, \
                    (select p.name from jobs p where p.seq = jobs.parent), reused";

@@ -79,7 +79,10 @@ async fn a_parent_lives_from_the_queue_over_conducting_to_its_end() {
     let (_home, store) = fresh();
     family(&store).await;
     let live = async || store.read(|tx| tx.live_parents()).await.unwrap();
-    assert_eq!(live().await.iter().map(|(job, kind)| (job.state.name(), kind.as_str())).collect::<Vec<_>>(), [("queued", "Pipeline")]);
+    assert_eq!(
+        live().await.iter().map(|(job, kind)| (job.state.name(), kind.as_str())).collect::<Vec<_>>(),
+        [("queued", "Pipeline")]
+    );
     happens(&store, "p", vec![JobEvent::Conducted]).await;
     assert_eq!(live().await[0].0.state.name(), "conducting");
     let halting = happens(&store, "p", vec![JobEvent::StopRequested { reason: "enough".into() }]).await;

@@ -231,7 +231,9 @@ mod tests {
         assert_eq!(read(json!(true)).0, Given::Literal("True".into()));
         let (bound, mode) = read(json!({"value": "${{parent.inputs.x}}", "type": "literal", "mode": "Download"}));
         assert_eq!((bound, mode.as_deref()), (Given::Bound(Binding::Input("x".into())), Some("Download")));
-        let (Given::Data(data), _) = read(json!({"job_input_type": "uri_file", "uri": "azureml:d:1"})) else { panic!() };
+        let (Given::Data(data), _) = read(json!({"job_input_type": "uri_file", "uri": "azureml:d:1"})) else {
+            panic!()
+        };
         assert_eq!((&data["jobInputType"], &data["uri"]), (&json!("uri_file"), &json!("azureml:d:1")));
         assert_eq!(given(&json!(null)), None);
     }
@@ -242,7 +244,10 @@ mod tests {
             "environment": "azureml:e:1", "resources": {"instance_count": 2}, "distribution": {"type": "mpi"}});
         let node = json!({"resources": {"instance_type": "gpu"}, "limits": {"timeout": 60}, "computeId": "/c"});
         let made = command(&node, &component);
-        assert_eq!((&made["codeId"], &made["environmentId"]), (&json!("/subscriptions/s/codes/c/versions/1"), &json!("azureml:e:1")));
+        assert_eq!(
+            (&made["codeId"], &made["environmentId"]),
+            (&json!("/subscriptions/s/codes/c/versions/1"), &json!("azureml:e:1"))
+        );
         assert_eq!((&made["resources"], &made["limits"]["timeout"]), (&json!({"instanceType": "gpu"}), &json!("PT1M")));
         assert_eq!((&made["distribution"]["distributionType"], &made["computeId"]), (&json!("Mpi"), &json!("/c")));
     }

@@ -2,7 +2,10 @@
 
 use super::{parse_name, resolve, stream, view};
 use crate::{
-    args::{ValidateArgs, job::Create},
+    args::{
+        ValidateArgs,
+        job::{Create, Resubmit},
+    },
     assemble,
     commands::{Context, Session, studio},
     failure::{Doing, Done, Failure},
@@ -63,6 +66,35 @@ pub(super) async fn create(context: &Context, args: &Create) -> Done<ExitCode> {
         context.output.note(&format!("\nhint: follow it with `peregrine job stream -n {name}`"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Sends what a job was asked to do under another name. Whatever is the same as before is not run again.
+pub(super) async fn resubmit(context: &Context, args: &Resubmit) -> Done<ExitCode> {
+    let (old, name) = (parse_name(&args.name)?, job_name(args.new_name.as_deref())?);
+    let session = context.session().await?;
+    let mut properties = super::fetch(&session, &old).await?["properties"].take();
+    if let Some(map) = properties.as_object_mut() {
+        map.retain(|key, _| !["status", "services", "peregrine", "isArchived"].contains(&key.as_str()));
+    }
+    for (_, output) in properties["outputs"].as_object_mut().into_iter().flatten() {
+        // Where it lay the last time was added by the server, unless someone chose it.
+        if output["uri"].as_str().is_some_and(|uri| uri.contains(&format!("/azureml/{old}"))) {
+            output.as_object_mut().map(|output| output.shift_remove("uri"));
+        }
+    }
+    let post = Post::over(session);
+    let doing = || format!("cannot submit job `{old}` again");
+    if args.new_name.is_some() && post.find(&format!("jobs/{name}")).await?.is_some() {
+        return Err(Failure::input(format!("there is already a job `{name}`")).hint("choose another `--new-name`"));
+    }
+    let submitted = post.put(&format!("jobs/{name}"), &json!({"properties": properties})).await.doing(doing)?;
+    match (args.stream, post.into_session()) {
+        (true, Some(session)) => {
+            context.output.note(&format!("submitted job `{name}`"));
+            stream::follow(session, &name).await
+        }
+        _ => context.output.show(&view::show(&submitted)).map(|()| ExitCode::SUCCESS),
+    }
 }
 
 pub(super) fn validate(context: &Context, args: &ValidateArgs) -> Done {

@@ -80,7 +80,10 @@ fn explain(row: &JobRow, ahead: i64, now: Timestamp) -> (String, Vec<String>) {
             Outcome::Completed if row.reused.is_some() => {
                 let original = row.reused.as_deref().unwrap_or_default();
                 let hint = "to run it all the same: `properties: {peregrine.reuse: \"false\"}` on the step, or `settings: {force_rerun: true}`";
-                (format!("it was not run: job `{original}` is the same in everything that matters"), vec![hint.to_owned()])
+                (
+                    format!("it was not run: job `{original}` is the same in everything that matters"),
+                    vec![hint.to_owned()],
+                )
             }
             Outcome::Completed => {
                 ("it completed".into(), vec![format!("get its files: `peregrine job download -n {name} --all`")])

@@ -23,7 +23,13 @@ pub(super) enum Feed {
 
 impl Weaver<'_, '_> {
     /// What each input that a node names is fed with. One bound to something without a value is left out.
-    pub(super) fn fed(&mut self, scope: &Scope<'_>, known: &Known, node: &Value, turn: &Turn) -> BTreeMap<String, Feed> {
+    pub(super) fn fed(
+        &mut self,
+        scope: &Scope<'_>,
+        known: &Known,
+        node: &Value,
+        turn: &Turn,
+    ) -> BTreeMap<String, Feed> {
         let mut fed = BTreeMap::new();
         for (name, value) in entries(some(node, "inputs").unwrap_or(&Value::Null)) {
             let Some((given, mode)) = read::given(value) else { continue };
@@ -64,7 +70,7 @@ impl Weaver<'_, '_> {
         }
     }
 
-    /// What a binding leads to. `None` where it has no value, or after a mistake was noted.
+    /// What a binding leads to; `None` where it has no value.
     pub(super) fn bound(&mut self, scope: &Scope<'_>, known: &Known, key: &str, binding: &Binding) -> Option<Feed> {
         match binding {
             // An input of the pipeline without a value leaves the step's own default.
@@ -74,10 +80,13 @@ impl Weaver<'_, '_> {
                 let Some(made) = known.made.get(step) else {
                     if !scope.nodes.contains_key(step) {
                         let near = nearest(step, scope.nodes.keys().map(String::as_str));
-                        let fix = near.map_or_else(|| "name one that there is".to_owned(), |near| format!("did you mean `{near}`?"));
+                        let fix = near.map_or_else(
+                            || "name one that there is".to_owned(),
+                            |near| format!("did you mean `{near}`?"),
+                        );
                         self.lookup.mistake(key, format!("there is no step `{step}`"), fix);
                     }
-                    return None;
+                    return Some(Feed::Unknown);
                 };
                 match made.get(name) {
                     Some(made) => Some(Feed::Made(made.clone(), None)),
@@ -86,17 +95,21 @@ impl Weaver<'_, '_> {
                         let names: Vec<&str> = made.keys().map(String::as_str).collect();
                         let message = format!("step `{step}` has no output `{name}` (it has: {})", names.join(", "));
                         self.lookup.mistake(key, message, "name one of these");
-                        None
+                        Some(Feed::Unknown)
                     }
                 }
             }
             Binding::Output(name) => {
-                self.lookup.mistake(key, format!("`{name}` is an output, and this is an input"), "bind an input or a step's output");
-                None
+                self.lookup.mistake(
+                    key,
+                    format!("`{name}` is an output, and this is an input"),
+                    "bind an input or a step's output",
+                );
+                Some(Feed::Unknown)
             }
             Binding::Step(step) => {
                 self.lookup.mistake(key, format!("step `{step}` is not a value"), "name one of its outputs");
-                None
+                Some(Feed::Unknown)
             }
         }
     }
@@ -110,12 +123,17 @@ impl Weaver<'_, '_> {
         key: &str,
     ) -> BTreeMap<String, Feed> {
         let ports = read::ports(component, "inputs");
-        let of = if path.is_empty() { "the pipeline component".to_owned() } else { format!("the component of step `{path}`") };
+        let of = if path.is_empty() {
+            "the pipeline component".to_owned()
+        } else {
+            format!("the component of step `{path}`")
+        };
         for name in unknown(given.keys(), &ports) {
-            let message = format!("{of} has no input `{name}`");
-            let fix = nearest(name, ports.keys().map(String::as_str))
-                .map_or_else(|| "remove it".to_owned(), |near| format!("did you mean `{near}`?"));
-            self.lookup.mistake(format!("{key}.{name}"), message, fix);
+            // Clients send what a component does not ask for, and Azure lets them; a slip of the pen is another thing.
+            if let Some(near) = nearest(name, ports.keys().map(String::as_str)) {
+                let message = format!("{of} has no input `{name}`");
+                self.lookup.mistake(format!("{key}.{name}"), message, format!("did you mean `{near}`?"));
+            }
         }
         let mut fed = BTreeMap::new();
         for (name, port) in &ports {
@@ -123,19 +141,21 @@ impl Weaver<'_, '_> {
             let feed = given.remove(name).or_else(|| port.default.clone().map(Feed::Literal));
             match feed {
                 Some(feed) => {
-                    if let Some(feed) = self.fitting(&key, port, feed) {
-                        fed.insert(name.clone(), feed);
-                    }
+                    let feed = self.fitting(&key, port, feed);
+                    fed.insert(name.clone(), feed);
                 }
                 None if port.optional => {}
-                None => self.lookup.mistake(key, format!("{of} needs a value for `{name}`"), "give it one"),
+                None => {
+                    self.lookup.mistake(key, format!("{of} needs a value for `{name}`"), "give it one");
+                    fed.insert(name.clone(), Feed::Unknown);
+                }
             }
         }
         fed
     }
 
-    /// What was fed, if its type fits; a literal as its type writes it.
-    fn fitting(&mut self, key: &str, port: &Port, feed: Feed) -> Option<Feed> {
+    /// What was fed, if its type fits.
+    fn fitting(&mut self, key: &str, port: &Port, feed: Feed) -> Feed {
         let wrong = match (&feed, port.is_literal()) {
             (Feed::Literal(text), true) => misfit(port, text),
             (Feed::Literal(text), false) => {
@@ -152,9 +172,9 @@ impl Weaver<'_, '_> {
             }
             _ => None,
         };
-        let Some(message) = wrong else { return Some(feed) };
+        let Some(message) = wrong else { return feed };
         self.lookup.mistake(key, message, "give it what its component declares");
-        None
+        Feed::Unknown
     }
 }
 
@@ -176,7 +196,10 @@ fn kind_of(data: &Map<String, Value>) -> &str {
 /// Whether what a step makes can be what another reads. Folders of every kind are folders; one file is none of them.
 fn fits(made: &str, wanted: &str) -> bool {
     let any = |kind: &str| matches!(kind, "path" | "AnyFile" | "AnyDirectory" | "any") || kind.ends_with("_model");
-    made == wanted || any(made) || any(wanted) || ((made == "uri_file") == (wanted == "uri_file") && read::is_literal(made) == read::is_literal(wanted))
+    made == wanted
+        || any(made)
+        || any(wanted)
+        || ((made == "uri_file") == (wanted == "uri_file") && read::is_literal(made) == read::is_literal(wanted))
 }
 
 /// What is wrong with a literal of a declared type.

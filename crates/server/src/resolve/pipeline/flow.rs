@@ -251,7 +251,8 @@ impl Weaver<'_, '_> {
         let mut all: BTreeMap<String, Made> = BTreeMap::new();
         for (at, (item, given)) in items.into_iter().enumerate() {
             let given = given.into_iter().map(|(name, text)| (name, Feed::Literal(text))).collect();
-            let turn = Turn { path: format!("{path}.{at}"), given, looped: true, gathered: Some(item), tie: tie.clone() };
+            let turn =
+                Turn { path: format!("{path}.{at}"), given, looped: true, gathered: Some(item), tie: tie.clone() };
             let (made, _) = self.node(scope, known, inner, &turn)?;
             if self.stop || !self.lookup.bad.is_empty() {
                 break;
@@ -289,7 +290,8 @@ impl Weaver<'_, '_> {
             Some(Feed::Literal(text)) => serde_json::from_str(&text).unwrap_or(Value::Null),
             _ => sent.clone(),
         };
-        let given = |item: &Value| entries(item).filter_map(|(name, value)| Some((name.clone(), scalar(value)?))).collect();
+        let given =
+            |item: &Value| entries(item).filter_map(|(name, value)| Some((name.clone(), scalar(value)?))).collect();
         let items: Vec<(String, BTreeMap<String, String>)> = match &value {
             Value::Array(many) if many.iter().all(Value::is_object) => {
                 many.iter().enumerate().map(|(at, item)| (at.to_string(), given(item))).collect()
@@ -321,6 +323,10 @@ fn mapping(node: &Value) -> Vec<(String, String)> {
     };
     let mut all = Vec::new();
     for (output, inputs) in entries(some(node, "mapping").unwrap_or(&Value::Null)) {
+        let output = match read::binding(output) {
+            Some(Binding::OutputOf { name, .. }) => name,
+            _ => output.clone(),
+        };
         let many = inputs.as_array().map_or_else(|| vec![inputs], |many| many.iter().collect());
         all.extend(many.into_iter().filter_map(name_of).map(|input| (output.clone(), input)));
     }

@@ -1,10 +1,10 @@
 //! A step: the command job that a node with its component stands for, and its plan.
 
-use super::{Feed, Known, MOST, Made, Scope, Turn, Weaver, names_a_target, spec_of, unknown};
+use super::{Feed, Known, MOST, Made, Scope, Turn, Weaver, spec_of, unknown};
 use api::{
     arm::{
         pipeline::read::{self, Port},
-        tree::{entries, some},
+        tree::{entries, some, word},
     },
     blob::sha256,
 };
@@ -29,6 +29,9 @@ struct Late {
     uri: String,
 }
 
+/// A plan, its spec, its target and cluster, and how often it may be tried again.
+type Planned = (Plan, CommandJob, String, String, u32);
+
 impl Weaver<'_, '_> {
     /// Makes one step; its outputs.
     pub(super) fn leaf(
@@ -49,7 +52,8 @@ impl Weaver<'_, '_> {
         let name = job_name(self.job, &turn.path);
         let mut body = read::command(node, component);
         self.place_of_work(scope, &mut body, &turn.path);
-        let mut step = Step { name: turn.path.clone(), when: turn.tie.when.clone(), group: turn.tie.group, ..Step::default() };
+        let mut step =
+            Step { name: turn.path.clone(), when: turn.tie.when.clone(), group: turn.tie.group, ..Step::default() };
         let mut late = BTreeMap::new();
         let mut inputs = Map::new();
         let ports = read::ports(component, "inputs");
@@ -58,11 +62,16 @@ impl Weaver<'_, '_> {
             inputs.insert(name.clone(), self.input(&mut step, &mut late, name, feed, &port)?);
         }
         body.insert("inputs".into(), Value::Object(inputs));
-        let outputs = read::ports(component, "outputs");
+        let mut outputs = read::ports(component, "outputs");
+        if !word(component, "command").is_some_and(|command| command.contains("outputs.artifacts")) {
+            // All that a step leaves behind, whether it is declared or not.
+            outputs.remove("artifacts");
+        }
         body.insert("outputs".into(), self.outputs_of(scope, node, &outputs, turn)?);
         let before = std::mem::take(&mut self.lookup.bad);
         let resolved = self.planned(&name, &body, &late)?;
-        self.lookup.bad = before.into_iter().chain(self.lookup.bad.drain(..).map(|bad| placed(bad, &turn.path))).collect();
+        self.lookup.bad =
+            before.into_iter().chain(self.lookup.bad.drain(..).map(|bad| placed(bad, &turn.path))).collect();
         let Some((plan, spec, target, cluster, max_retries)) = resolved else {
             self.graph.steps.push(step);
             return Ok(made(at, &outputs));
@@ -88,8 +97,8 @@ impl Weaver<'_, '_> {
     }
 
     /// Where it runs, and under which name it is shown.
-    fn place_of_work(&mut self, scope: &Scope<'_>, body: &mut Map<String, Value>, path: &str) {
-        let own = body.remove("computeId").and_then(|id| id.as_str().filter(names_a_target).map(str::to_owned));
+    fn place_of_work(&self, scope: &Scope<'_>, body: &mut Map<String, Value>, path: &str) {
+        let own = body.remove("computeId").and_then(|id| self.compute(scope, id.as_str()?));
         if let Some(id) = own.or_else(|| scope.compute.clone()) {
             body.insert("computeId".into(), json!(id));
         }
@@ -166,7 +175,7 @@ impl Weaver<'_, '_> {
     ) -> Result<Value, Error> {
         let named: Vec<String> =
             entries(some(node, "outputs").unwrap_or(&Value::Null)).map(|(name, _)| name.clone()).collect();
-        for name in unknown(named.iter(), declared) {
+        for name in unknown(named.iter().filter(|name| *name != "artifacts"), declared) {
             let message = format!("the component of step `{}` has no output `{name}`", turn.path);
             let names: Vec<&str> = declared.keys().map(String::as_str).collect();
             let fix = if names.is_empty() { "remove it".to_owned() } else { format!("it has: {}", names.join(", ")) };
@@ -198,7 +207,7 @@ impl Weaver<'_, '_> {
         name: &JobName,
         body: &Map<String, Value>,
         late: &BTreeMap<String, Late>,
-    ) -> Result<Option<(Plan, CommandJob, String, String, u32)>, Error> {
+    ) -> Result<Option<Planned>, Error> {
         let mut spec = match spec_of(body) {
             Ok(spec) => spec,
             Err(mistakes) => {
@@ -207,8 +216,7 @@ impl Weaver<'_, '_> {
             }
         };
         self.lookup.bad.extend(check::command_job(&spec));
-        let bound: Vec<(String, Input)> =
-            late.keys().filter_map(|input| spec.inputs.remove_entry(input)).collect();
+        let bound: Vec<(String, Input)> = late.keys().filter_map(|input| spec.inputs.remove_entry(input)).collect();
         let mut resolved = self.lookup.resolve(name, &spec)?;
         for (input, was) in bound {
             let Input::Data(data) = &was else { continue };

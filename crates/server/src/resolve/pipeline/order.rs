@@ -66,7 +66,9 @@ pub(super) fn inputs_name(node: &Value) -> Vec<String> {
 /// The node that a value is bound to.
 pub(super) fn named(value: &Value) -> Option<String> {
     match read::given(value)?.0 {
-        Given::Bound(Binding::OutputOf { step, .. } | Binding::InputOf { step, .. } | Binding::Step(step)) => Some(step),
+        Given::Bound(Binding::OutputOf { step, .. } | Binding::InputOf { step, .. } | Binding::Step(step)) => {
+            Some(step)
+        }
         _ => None,
     }
 }

@@ -100,7 +100,8 @@ impl Drawn<'_> {
 
     fn tell(&mut self, steps: &[Value]) {
         for step in steps {
-            let (name, status) = (step["name"].as_str().unwrap_or_default(), step["status"].as_str().unwrap_or_default());
+            let (name, status) =
+                (step["name"].as_str().unwrap_or_default(), step["status"].as_str().unwrap_or_default());
             if self.told.get(name).is_some_and(|told| told == status) || matches!(status, "NotStarted" | "NotRun") {
                 continue;
             }

@@ -1,0 +1,66 @@
+"""Pipelines of `/bin/true`: a chain and a fan-out, and what leading them costs beyond the bare process."""
+
+import json
+import subprocess
+import time
+import urllib.request
+
+
+def call(server, method, path, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", data=data, method=method)
+    request.add_header("authorization", f"Bearer {server.token}")
+    request.add_header("content-type", "application/json")
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
+def component(server, place):
+    spec = {"name": "nothing", "version": "1", "type": "command", "command": "/bin/true", "environment": "azureml:bench:1",
+            "is_deterministic": False, "inputs": {"before": {"type": "uri_folder", "optional": True}},
+            "outputs": {"out": {"type": "uri_folder"}}}
+    call(server, "PUT", f"{place}/components/nothing/versions/1", {"properties": {"componentSpec": spec}})
+
+
+def node(before):
+    inputs = {} if before is None else {"before": {"value": f"${{{{parent.jobs.{before}.outputs.out}}}}"}}
+    return {"type": "command", "componentId": "azureml:nothing:1", "inputs": inputs}
+
+
+def chain(count):
+    return {f"s{n}": node(f"s{n - 1}" if n else None) for n in range(count)}
+
+
+def fan(count):
+    return {f"s{n}": node(None) for n in range(count)}
+
+
+def run(server, place, name, jobs):
+    """Seconds until it is accepted, and from then to its end."""
+    begin = time.perf_counter()
+    call(server, "PUT", f"{place}/jobs/{name}", {"properties": {"jobType": "Pipeline", "jobs": jobs}})
+    accepted = time.perf_counter()
+    while True:
+        status = call(server, "GET", f"{place}/jobs/{name}")["properties"]["status"]
+        if status in ("Completed", "Failed", "Canceled"):
+            assert status == "Completed", status
+            return accepted - begin, time.perf_counter() - accepted
+        time.sleep(0.2)
+
+
+def bare(count=300):
+    """Seconds a process takes by itself, one after the other."""
+    begin = time.perf_counter()
+    for _ in range(count):
+        subprocess.run(["/bin/true"], check=True)
+    return (time.perf_counter() - begin) / count
+
+
+def rows(server, sizes):
+    place = json.loads(server.run("workspace", "show", "-o", "json"))["id"]
+    component(server, place)
+    alone = bare()
+    for what, make in [("chain", chain), ("fan-out", fan)]:
+        for size in sizes:
+            accepted, took = run(server, place, f"{what}-{size}", make(size))
+            yield what, size, accepted, took, (took / size - alone) * 1000
