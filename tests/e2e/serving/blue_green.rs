@@ -1,6 +1,6 @@
 //! A model is replaced by another behind one address, as users script it: every step, by the command line alone.
 
-use super::{deployment, serving};
+use super::{deployment, faults::replicas, serving};
 use serde_json::{Value, json};
 
 /// Room for a burst, so that a busy test machine costs no answer.
@@ -53,7 +53,7 @@ fn blue_becomes_green_without_a_change_for_callers() {
     home.ask(&json!({}), &["-d", "blue"]).must(2, &["answered 404"]);
     home.ok(&["online-endpoint", "delete", "-n", "iris", "--yes"]);
     home.run(&["online-endpoint", "show", "-n", "iris"]).must(2, &["there is no online endpoint `iris`"]);
-    home.until("the replicas to be gone", || !processes_of(&home));
+    home.until("the replicas to be gone", || replicas(&home).is_empty());
 }
 
 /// Answers by deployment; every request must be answered.
@@ -63,9 +63,4 @@ fn test(home: &crate::harness::Home, rps: &str, lasts: &str) -> Value {
     assert_eq!(report["failed"], 0, "{report}");
     assert!(report["latency_ms"]["p99"].as_f64().unwrap() > 0.0, "{report}");
     report["deployments"].clone()
-}
-
-fn processes_of(home: &crate::harness::Home) -> bool {
-    let attempts = home.home().join("agent").display().to_string();
-    crate::harness::processes_with("azmlinfsrv").iter().any(|(_, line)| line.contains(&attempts))
 }

@@ -98,7 +98,12 @@ fn status(home: &Home, more: &[&str]) -> String {
 fn codes(home: &Home, more: &[&str], uris: &[&str]) -> Vec<String> {
     let authority = home.home().join("keys/authority.pem");
     let mut curl = Command::new("curl");
-    curl.args(["--silent", "--write-out", "%{http_code}\n", "--cacert"]).arg(authority).args(more).args(["-d", "{}"]);
+    curl.args(["--silent", "--write-out", "%{http_code}\n", "--cacert"]).arg(authority).args(more).args([
+        "-H",
+        "content-type: application/json",
+        "-d",
+        "{}",
+    ]);
     for uri in uris {
         curl.args(["--output", "/dev/null", uri]);
     }

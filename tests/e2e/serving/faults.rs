@@ -3,6 +3,7 @@
 use super::{SCORE, deployment, home, serving};
 use crate::harness::{Home, processes_with, signal};
 use serde_json::json;
+use std::fs;
 
 /// What is wrong with a scoring script, and what must be said of it.
 const BROKEN: [(&str, &str, &[&str]); 4] = [
@@ -66,17 +67,12 @@ fn the_server_comes_back_and_replicas_have_served_on() {
     assert_eq!(home.show_deployment("blue")["provisioning_state"], "Succeeded");
 }
 
-/// Processes of the inference server that belong to this home.
-fn replicas(home: &Home) -> Vec<i32> {
-    let ours = format!("PEREGRINE_HOME={}", home.home().display());
-    let marked = |pid: i32| {
-        let variables = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let place = home.home().display().to_string();
-        let text = String::from_utf8_lossy(&variables).into_owned();
-        text.contains(&ours) || text.contains(&place)
-    };
-    let mut pids: Vec<i32> =
-        processes_with("azmlinfsrv").into_iter().map(|(pid, _)| pid).filter(|pid| marked(*pid)).collect();
+/// Processes of replicas of this home: those that work in the folder of an attempt.
+pub(super) fn replicas(home: &Home) -> Vec<i32> {
+    let attempts = home.home().join("agent/attempts");
+    let works_there = |pid: i32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&attempts));
+    let mut pids: Vec<i32> = processes_with("").into_iter().map(|(pid, _)| pid).collect();
+    pids.retain(|pid| works_there(*pid));
     pids.sort_unstable();
     pids
 }
