@@ -67,7 +67,8 @@ mod tests {
         });
         let anybody = Search::anybody(&JobName::parse("s1").unwrap()).unwrap();
         let place = Place::Folder { path: format!("/data/{anybody}/model").into() };
-        let output = PlannedOutput { place, mode: OutputMode::Upload, uri: format!("azureml://x/{anybody}/model"), file: false };
+        let output =
+            PlannedOutput { place, mode: OutputMode::Upload, uri: format!("azureml://x/{anybody}/model"), file: false };
         let plan = Plan {
             command: "train --lr ${{search_space.lr}} --out ${{outputs.model}}".into(),
             outputs: [("model".to_owned(), output)].into(),

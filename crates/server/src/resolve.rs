@@ -8,8 +8,8 @@ mod data;
 mod environment;
 mod pipeline;
 mod reach;
-mod sweep;
 mod serving;
+mod sweep;
 
 pub(crate) use serving::{Deployment, Served, serving};
 

@@ -4,11 +4,7 @@ use super::{Home, sim::chance::Chance};
 use controller::{Conductors, Context, NoRouters, conduct};
 use domain::{
     AttemptId, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedOutput, Search, Timestamp,
-    assignment::OutputMode,
-    job::Failure,
-    pipeline::StepJob,
-    spec::Sweep,
-    tracking::points::Point,
+    assignment::OutputMode, job::Failure, pipeline::StepJob, spec::Sweep, tracking::points::Point,
 };
 use serde_json::{Value, json};
 use std::{cell::Cell, sync::Arc};
@@ -82,7 +78,8 @@ impl Sim {
             Ok(seq)
         });
         let seq = accepted.await.unwrap();
-        let cx = Context { store, drivers: Arc::default(), keep_deleted: None, routers: Arc::new(NoRouters), clock: now };
+        let cx =
+            Context { store, drivers: Arc::default(), keep_deleted: None, routers: Arc::new(NoRouters), clock: now };
         Sim { _home: home, cx, conductors: Conductors::default(), seq }
     }
 
@@ -183,7 +180,9 @@ async fn a_trial_that_does_badly_is_stopped_with_the_reason() {
     assert_eq!(sim.trials().await[1].job.state.status(), "Queued");
     sim.logs(1, "loss", &[0.8]).await;
     sim.round().await;
-    let JobState::Ended { outcome: Outcome::Canceled { reason }, .. } = &sim.trials().await[1].job.state else { panic!() };
+    let JobState::Ended { outcome: Outcome::Canceled { reason }, .. } = &sim.trials().await[1].job.state else {
+        panic!()
+    };
     assert_eq!(reason, "bandit: its best `loss` after 2 values is 0.8, above 0.5; the best has 0.4");
     sim.round().await;
     assert_eq!(sim.trials().await.len(), 3, "its place is taken");
@@ -197,7 +196,10 @@ async fn a_metric_that_nobody_logs_is_said_early_and_at_the_end() {
     sim.ends(0, Outcome::Completed).await;
     sim.round().await;
     let said = sim.events().await;
-    assert!(said.contains("trial 0 completed without logging `loss`, so it cannot be compared; it logged `lost`"), "{said}");
+    assert!(
+        said.contains("trial 0 completed without logging `loss`, so it cannot be compared; it logged `lost`"),
+        "{said}"
+    );
     sim.ends(1, Outcome::Completed).await;
     sim.round().await;
     assert_eq!(sim.state().await.status(), "Completed");

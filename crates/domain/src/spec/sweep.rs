@@ -252,11 +252,7 @@ impl From<RawSampling> for Sampling {
         match kind {
             Word::Grid => Sampling::Grid,
             Word::Bayesian => Sampling::Bayesian,
-            Word::Random => Sampling::Random {
-                seed,
-                rule,
-                logbase: logbase.and_then(LogBase::number),
-            },
+            Word::Random => Sampling::Random { seed, rule, logbase: logbase.and_then(LogBase::number) },
         }
     }
 }
@@ -325,7 +321,10 @@ mod tests {
             ("${{search_space.flag}} '${{search_space.name}}'", "True 'a b'"),
             ("${{search_space.model.kind}} ${{search_space.model.c}} [${{search_space.model.depth}}]", "svm 0.5 []"),
             ("'${{search_space.model}}'", r#"'{"c":0.5,"kind":"svm"}'"#),
-            ("${{inputs.data}} ${{outputs.o}} $[[ --m ${{inputs.gone}} ]]${{name}}", "${{inputs.data}} ${{outputs.o}} ${{name}}"),
+            (
+                "${{inputs.data}} ${{outputs.o}} $[[ --m ${{inputs.gone}} ]]${{name}}",
+                "${{inputs.data}} ${{outputs.o}} ${{name}}",
+            ),
         ] {
             assert_eq!(said(text), expected);
         }

@@ -81,7 +81,8 @@ fn trial(
 ) -> Result<Result<(StepJob, i64), Vec<Mistake>>, Error> {
     let mut body = arm::sweep::read::trial(body);
     // Trials register nothing: there would be a version for each.
-    for output in body["outputs"].as_object_mut().into_iter().flatten().filter_map(|(_, output)| output.as_object_mut()) {
+    for output in body["outputs"].as_object_mut().into_iter().flatten().filter_map(|(_, output)| output.as_object_mut())
+    {
         output.remove("assetName");
         output.remove("assetVersion");
     }
@@ -113,7 +114,10 @@ fn halving(body: &Value, bad: &mut Vec<Mistake>) -> Option<Policy> {
         bad.push(Mistake::new(format!("properties.{FACTOR}"), "it must be at least 2", "write it like `\"3\"`"));
     }
     let first = number(body, FIRST, bad).unwrap_or(1);
-    Some(Policy::Asha { factor: u32::try_from(factor).unwrap_or(u32::MAX), first: u32::try_from(first).unwrap_or(u32::MAX) })
+    Some(Policy::Asha {
+        factor: u32::try_from(factor).unwrap_or(u32::MAX),
+        first: u32::try_from(first).unwrap_or(u32::MAX),
+    })
 }
 
 fn number(body: &Value, key: &str, bad: &mut Vec<Mistake>) -> Option<u64> {

@@ -24,8 +24,8 @@ mod postgres;
 mod reach;
 mod registries;
 mod schedules;
-mod sweeps;
 mod studio;
+mod sweeps;
 mod tls;
 mod workspaces;
 
