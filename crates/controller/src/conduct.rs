@@ -5,8 +5,8 @@
 //! from what is on record, so that no child is lost or begun twice.
 
 mod pipeline;
-mod sweep;
 mod reuse;
+mod sweep;
 
 use crate::{Context, until};
 use domain::{Job, JobEvent, Outcome, Timestamp};

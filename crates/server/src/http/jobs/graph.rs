@@ -6,7 +6,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use domain::{JobState, Outcome, Search, Timestamp, pipeline::Graph, spec::sweep::text_of};
+use domain::{JobState, Outcome, Search, pipeline::Graph, spec::sweep::text_of};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use store::{Child, Error, Tx};
@@ -61,10 +61,10 @@ fn view(name: &str, waits: &[&str], child: Option<&Child>, over: bool) -> Value 
         out["reused"] = json!(original);
     }
     if let Some(at) = state.started_at() {
-        out["startedAt"] = json!(Timestamp::iso(at));
+        out["startedAt"] = json!(at.iso());
     }
     if let JobState::Ended { outcome, at, .. } = state {
-        out["endedAt"] = json!(Timestamp::iso(*at));
+        out["endedAt"] = json!(at.iso());
         match outcome {
             Outcome::Failed(failure) => out["message"] = json!(failure.message),
             Outcome::Canceled { reason } => out["message"] = json!(reason),
