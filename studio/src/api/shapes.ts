@@ -53,7 +53,6 @@ export interface JobProperties {
   properties: Record<string, string>;
   inputs?: Record<string, Input>;
   outputs?: Record<string, { jobOutputType?: string; uri?: string; mode?: string; assetName?: string }>;
-  jobs?: Record<string, Record<string, unknown>>;
   peregrine: {
     phase: string;
     note: string;

@@ -86,7 +86,7 @@ export function JobPage({ name, tab }: { name: string; tab: string }) {
               ))}
             </div>
             {tab === "overview" && <Overview seen={found} over={over} />}
-            {tab === "children" && <Children name={name} job={found.job} over={over} />}
+            {tab === "children" && found.job && <Children job={found.job} over={over} />}
             {tab === "metrics" && <MetricsTab name={name} />}
             {tab === "logs" && <Logs name={name} />}
             {tab === "files" && <Files name={name} />}

@@ -27,8 +27,8 @@ fn now() -> Timestamp {
 
 /// Steps as `name<a,b`: inputs from the outputs of others.
 fn graph(text: &str, go_on: bool) -> Graph {
-    let mut graph = Graph::default();
-    graph.settings = Settings { continue_on_step_failure: go_on, ..Settings::default() };
+    let settings = Settings { continue_on_step_failure: go_on, ..Settings::default() };
+    let mut graph = Graph { settings, ..Graph::default() };
     for word in text.split_whitespace() {
         let (name, inputs) = word.split_once('<').unwrap_or((word, ""));
         let at = |name: &str| graph.steps.iter().position(|step| step.name == name).unwrap();

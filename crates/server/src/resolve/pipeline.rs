@@ -133,6 +133,9 @@ struct Turn {
     tie: Tie,
 }
 
+/// What a node leaves, by name, and what it was given.
+type NodeEnds = (BTreeMap<String, Made>, BTreeMap<String, Feed>);
+
 impl Weaver<'_, '_> {
     fn whole(&mut self, body: &Value) -> Result<Plan, Error> {
         self.settings(some(body, "settings").unwrap_or(&Value::Null));
@@ -242,13 +245,7 @@ impl Weaver<'_, '_> {
     }
 
     /// One node: a step, or a pipeline that stands in this one.
-    fn node(
-        &mut self,
-        scope: &Scope<'_>,
-        known: &mut Known,
-        node: &Value,
-        turn: &Turn,
-    ) -> Result<(BTreeMap<String, Made>, BTreeMap<String, Feed>), Error> {
+    fn node(&mut self, scope: &Scope<'_>, known: &mut Known, node: &Value, turn: &Turn) -> Result<NodeEnds, Error> {
         let key = format!("jobs.{}", turn.path);
         let nothing = (BTreeMap::new(), BTreeMap::new());
         let Some(reference) = word(node, "componentId").or_else(|| word(node, "component_id")) else {

@@ -1,50 +1,45 @@
-// Jobs that a job started: the steps of a pipeline as a graph, the trials of a sweep as they come.
+// Jobs that a job started: the steps of a pipeline as a graph, the trials of a sweep with the best so far.
 import { ask } from "../../api/call.ts";
-import { run_children } from "../../api/routes.ts";
-import type { Job } from "../../api/shapes.ts";
+import { job_graph } from "../../api/routes.ts";
+import type { Job, Run } from "../../api/shapes.ts";
 import { useData } from "../../parts/data.ts";
 import { at, go } from "../../parts/place.ts";
+import { search } from "../../parts/runs.ts";
 import { useScope } from "../../parts/scope.ts";
-import { Badge, Card, Empty, Link, List, Wait } from "../../parts/show.tsx";
-import { mood } from "../../parts/words.ts";
-import { layers } from "./layers.ts";
+import { Badge, Card, Empty, Link, List, Said, Wait } from "../../parts/show.tsx";
+import { mood, number, status } from "../../parts/words.ts";
+import { layers, type Step } from "./layers.ts";
 
-interface Child {
-  runId: string;
-  displayName?: string;
-  status: string;
-  properties?: Record<string, string>;
-  tags?: Record<string, string>;
+const EVERY_MS = 2000;
+const MOST = 1000;
+
+export function Children({ job, over }: { job: Job; over: boolean }) {
+  return job.properties.jobType === "Pipeline" ? <Steps name={job.name} over={over} /> : <Trials job={job} over={over} />;
 }
 
-export function Children({ name, job, over }: { name: string; job: Job | undefined; over: boolean }) {
+function Steps({ name, over }: { name: string; over: boolean }) {
   const { names, workspace } = useScope();
-  const children = useData(
-    `children ${name}`,
-    async (signal) => (await ask<{ value?: Child[] }>(run_children, { ...names, name }, { signal })).value ?? [],
-    over ? 0 : 3000,
-  );
-  const steps = job?.properties.jobs;
+  const graph = useData(`graph ${name}`, (signal) => ask<{ steps: Step[] }>(job_graph, { ...names, name }, { signal }), over ? 0 : EVERY_MS);
+  const to = (job: string) => at(workspace.name, ["jobs", job]);
   return (
-    <Wait on={children}>
-      {(value) => (
+    <Wait on={graph}>
+      {({ steps }) => (
         <>
-          {steps && <Graph steps={steps} children={value} />}
-          {value.length === 0 ? (
-            <Empty>Nothing has started yet.</Empty>
-          ) : (
-            <Card title={steps ? "Steps" : "Trials"}>
-              <List
-                label="Jobs it started"
-                rows={value}
-                id={(child) => child.runId}
-                columns={[
-                  ["Name", (child) => <Link to={at(workspace.name, ["jobs", child.runId])}>{child.displayName ?? child.runId}</Link>],
-                  ["Status", (child) => <Badge status={child.status} />],
-                ]}
-              />
-            </Card>
-          )}
+          <Graph steps={steps} />
+          <Card title="Steps">
+            <List
+              label="Steps"
+              rows={steps}
+              id={(step) => step.name}
+              columns={[
+                ["Step", (step) => (step.job ? <Link to={to(step.job)}>{step.name}</Link> : step.name)],
+                ["Status", (step) => <Badge status={step.status} />],
+                ["Reused", (step) => step.reused && <Link to={to(step.reused)}>{step.reused}</Link>],
+                ["After", (step) => step.after.join(", ")],
+                ["Why", (step) => step.message && <Said>{step.message}</Said>],
+              ]}
+            />
+          </Card>
         </>
       )}
     </Wait>
@@ -53,37 +48,75 @@ export function Children({ name, job, over }: { name: string; job: Job | undefin
 
 const [WIDTH, HEIGHT, GAP_X, GAP_Y] = [190, 44, 50, 22];
 
-function Graph({ steps, children }: { steps: Record<string, Record<string, unknown>>; children: Child[] }) {
+function Graph({ steps }: { steps: Step[] }) {
   const { workspace } = useScope();
-  const { places, edges, columns, rows } = layers(steps);
+  const { places, columns, rows } = layers(steps);
   const x = (column: number) => column * (WIDTH + GAP_X) + 8;
   const y = (row: number) => row * (HEIGHT + GAP_Y) + 8;
-  const childOf = (step: string) => children.find((child) => child.displayName === step || child.runId.endsWith(`_${step}`) || child.tags?.["peregrine.step"] === step);
+  const edge = (from: string, to: string) => {
+    const [a, b] = [places.get(from), places.get(to)];
+    if (!a || !b) return null;
+    const [x1, y1, x2, y2] = [x(a.column) + WIDTH, y(a.row) + HEIGHT / 2, x(b.column), y(b.row) + HEIGHT / 2];
+    return <path key={`${from} ${to}`} d={`M${x1} ${y1}C${x1 + 30} ${y1} ${x2 - 30} ${y2} ${x2} ${y2}`} />;
+  };
   return (
     <div className="graph scroll" tabIndex={0}>
-      <svg width={x(columns) + 8} height={y(rows) + 8} role="img" aria-label={`Graph of ${places.size} steps`}>
-        {edges.map(([from, to]) => {
-          const [a, b] = [places.get(from), places.get(to)];
-          if (!a || !b) return null;
-          const [x1, y1, x2, y2] = [x(a.column) + WIDTH, y(a.row) + HEIGHT / 2, x(b.column), y(b.row) + HEIGHT / 2];
-          return <path key={`${from} ${to}`} d={`M${x1} ${y1}C${x1 + 30} ${y1} ${x2 - 30} ${y2} ${x2} ${y2}`} />;
-        })}
-        {[...places].map(([step, place]) => {
-          const child = childOf(step);
+      <svg width={x(columns) + 8} height={y(rows) + 8} role="img" aria-label={`Graph of ${steps.length} steps`}>
+        {steps.flatMap(({ name, after }) => after.map((from) => edge(from, name)))}
+        {steps.map(({ name, status, job, reused }) => {
+          const place = places.get(name) ?? { column: 0, row: 0 };
           return (
-            <g
-              key={step}
-              className={mood(child?.status ?? "")}
-              transform={`translate(${x(place.column)} ${y(place.row)})`}
-              onClick={() => child && go(at(workspace.name, ["jobs", child.runId]))}
-            >
+            <g key={name} className={mood(status)} transform={`translate(${x(place.column)} ${y(place.row)})`} onClick={() => job && go(at(workspace.name, ["jobs", job]))}>
               <rect width={WIDTH} height={HEIGHT} rx={6} />
-              <text x={10} y={19}>{step.length > 24 ? `${step.slice(0, 23)}…` : step}</text>
-              <text x={10} y={35} className="small">{child?.status ?? "not started"}</text>
+              <text x={10} y={19}>{name.length > 24 ? `${name.slice(0, 23)}…` : name}</text>
+              <text x={10} y={35} className="small">{reused ? "reused" : status}</text>
             </g>
           );
         })}
       </svg>
     </div>
+  );
+}
+
+interface Objective {
+  primaryMetric?: string;
+  goal?: string;
+}
+
+function Trials({ job, over }: { job: Job; over: boolean }) {
+  const { names, workspace } = useScope();
+  const { primaryMetric = "", goal } = (job.properties["objective"] ?? {}) as Objective;
+  const filter = `tags.\`mlflow.parentRunId\` = '${job.name}'`;
+  const trials = useData(`trials ${job.name}`, (signal) => search(names, { filter, limit: MOST }, signal), over ? 0 : EVERY_MS);
+  const score = (run: Run) => run.data.metrics?.find(({ key }) => key === primaryMetric)?.value;
+  const better = (a: Run, b: Run) => {
+    const [x, y] = [Number(score(a) ?? NaN), Number(score(b) ?? NaN)];
+    if (Number.isNaN(x) || Number.isNaN(y)) return Number(Number.isNaN(x)) - Number(Number.isNaN(y));
+    return goal?.toLowerCase() === "minimize" ? x - y : y - x;
+  };
+  return (
+    <Wait on={trials}>
+      {({ runs }) => {
+        const sorted = [...runs].sort(better);
+        const params = [...new Set(runs.flatMap(({ data }) => (data.params ?? []).map(({ key }) => key)))].slice(0, 8);
+        const all = runs.map(({ info }) => info.run_id).join(",");
+        if (runs.length === 0) return <Empty>No trial has started yet.</Empty>;
+        return (
+          <Card title={`Trials (${runs.length}), the best first`} aside={<Link to={at(workspace.name, ["compare"], { runs: all })}>Compare them</Link>}>
+            <List
+              label="Trials"
+              rows={sorted}
+              id={(run) => run.info.run_id}
+              columns={[
+                ["Name", (run) => <Link to={at(workspace.name, ["jobs", run.info.run_id])}>{run.info.run_name}</Link>],
+                ["Status", (run) => <Badge status={status(run.info.status)} />],
+                [primaryMetric || "Metric", (run) => { const value = score(run); return value === undefined ? "" : number(value); }],
+                ...params.map((key): [string, (run: Run) => string] => [key, (run) => run.data.params?.find((one) => one.key === key)?.value ?? ""]),
+              ]}
+            />
+          </Card>
+        );
+      }}
+    </Wait>
   );
 }

@@ -29,6 +29,9 @@ struct Late {
     uri: String,
 }
 
+/// A plan, its spec, its target and cluster, and how often it may be tried again.
+type Planned = (Plan, CommandJob, String, String, u32);
+
 impl Weaver<'_, '_> {
     /// Makes one step; its outputs.
     pub(super) fn leaf(
@@ -204,7 +207,7 @@ impl Weaver<'_, '_> {
         name: &JobName,
         body: &Map<String, Value>,
         late: &BTreeMap<String, Late>,
-    ) -> Result<Option<(Plan, CommandJob, String, String, u32)>, Error> {
+    ) -> Result<Option<Planned>, Error> {
         let mut spec = match spec_of(body) {
             Ok(spec) => spec,
             Err(mistakes) => {
