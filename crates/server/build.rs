@@ -70,7 +70,8 @@ fn install(modules: &Path, packages: &[(String, Vec<u8>)], out: &Path) -> Result
     lay_out(&fresh, packages).map_err(|error| format!("cannot write to `{}` ({error})", fresh.display()))?;
     run(Command::new("node").arg("--version"), &fresh)?;
     // Not `ci`: that fails where a registry has not the parts for other systems than this one.
-    let flags = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"];
+    let flags =
+        ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"];
     run(Command::new("npm").args(flags), &fresh)?;
     keep(&fresh, modules)
 }
