@@ -11,6 +11,7 @@ our operator made, from as many kept connections as our jobs are submitted from.
 import base64
 import calendar
 import concurrent.futures
+import contextlib
 import http.client
 import json
 import os
@@ -98,7 +99,9 @@ class Cluster:
         if self.ask("GET", f"/api/v1/namespaces/{SPACE}")[0] == 200:
             # One request for all of a kind; the namespace itself would delete them one by one.
             for path in (VOLCANO_JOBS, f"/api/v1/namespaces/{SPACE}/pods"):
-                self.ask("DELETE", path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+                # The API server gives up after a minute; what is left goes with the namespace.
+                with contextlib.suppress(ConnectionError):
+                    self.ask("DELETE", path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
             self.kubectl("delete", "namespace", SPACE)
         self.kubectl("create", "namespace", SPACE)
         while self.ask("GET", f"/api/v1/namespaces/{SPACE}/serviceaccounts/default")[0] != 200:
