@@ -320,7 +320,7 @@ mod tests {
             ("x --lr ${{search_space.lr}} -n ${{ search_space.n }}", "x --lr 0.25 -n 3"),
             ("${{search_space.flag}} '${{search_space.name}}'", "True 'a b'"),
             ("${{search_space.model.kind}} ${{search_space.model.c}} [${{search_space.model.depth}}]", "svm 0.5 []"),
-            ("'${{search_space.model}}'", r#"'{"c":0.5,"kind":"svm"}'"#),
+            ("'${{search_space.model}}'", r#"'{"kind":"svm","c":0.5}'"#),
             (
                 "${{inputs.data}} ${{outputs.o}} $[[ --m ${{inputs.gone}} ]]${{name}}",
                 "${{inputs.data}} ${{outputs.o}} ${{name}}",
