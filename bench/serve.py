@@ -16,6 +16,7 @@ import json
 import os
 import random
 import re
+import signal
 import ssl
 import statistics
 import subprocess
@@ -202,7 +203,9 @@ def zero():
     table(f"Scale from zero ({CYCLES} cycles over {LANES} endpoints; load {os.getloadavg()[0]:.1f})",
           ["own start ms", "added ms, median", "95th", "most", "calls", "lost"],
           [[*(f"{1000 * value:.0f}" for value in (own, middle, late, took[-1])), calls, len(lost)]])
-    print(f"\ngoal: at most 100 ms beyond its own start: {1000 * middle:.0f} ms, {verdict(middle <= 0.1)}; no request lost: {len(lost)}, {verdict(not lost)}")
+    # A time from a busy machine is no verdict.
+    judged = "not judged (the machine was busy)" if os.getloadavg()[0] > 2 * os.cpu_count() else verdict(middle <= 0.1)
+    print(f"\ngoal: at most 100 ms beyond its own start: {1000 * middle:.0f} ms, {judged}; no request lost: {len(lost)}, {verdict(not lost)}")
     for wrong in lost[:5]:
         print(f"lost: {wrong}")
     return not lost
@@ -229,8 +232,8 @@ def roll():
     failed = (int(bad[1]) if bad else 0) + (sum(map(int, re.findall(r"\d+", errors[1]))) if errors else 0)
     late = re.search(r"99%\s+(\S+)", said)[1]
     table(f"Every replica replaced under load ({SECONDS} s; load {os.getloadavg()[0]:.1f})", ["req/s", "p99", "times replaced", "replicas seen", "failed"], [[f"{rate:,.0f}", late, rounds, len(seen), failed]])
-    enough = "" if rate >= 5000 else " (not judged under 5,000 req/s: the machine was too slow)"
-    print(f"\ngoal: no request fails under 5,000 req/s: {failed} failed, {verdict(not failed)}{enough}")
+    judged = verdict(False) if failed else verdict(True) if rate >= 5000 else "not judged (fewer than 5,000 req/s)"
+    print(f"\ngoal: no request fails under 5,000 req/s: {failed} failed, {judged}")
     return not failed
 
 
@@ -238,6 +241,8 @@ MEASURES = {"zero": zero, "roll": roll}
 
 
 def main():
+    # Whoever ends this ends what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     names = sys.argv[1:] or list(MEASURES)
     unknown = [name for name in names if name not in MEASURES]
     if unknown:

@@ -69,7 +69,9 @@ fn install(modules: &Path, packages: &[(String, Vec<u8>)], out: &Path) -> Result
     let _none = fs::remove_dir_all(&fresh);
     lay_out(&fresh, packages).map_err(|error| format!("cannot write to `{}` ({error})", fresh.display()))?;
     run(Command::new("node").arg("--version"), &fresh)?;
-    let flags = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"];
+    // Not `ci`: that fails where a registry has not the parts for other systems than this one.
+    let flags =
+        ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"];
     run(Command::new("npm").args(flags), &fresh)?;
     keep(&fresh, modules)
 }
@@ -91,7 +93,7 @@ fn run(command: &mut Command, folder: &Path) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.current_dir(folder).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("`{name}` cannot be started ({error})"))?;
-    let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', " | ");
+    let said: String = String::from_utf8_lossy(&output.stderr).trim().replace('\n', " | ").chars().take(400).collect();
     if output.status.success() { Ok(()) } else { Err(format!("`{name}` failed: {said}")) }
 }
 

@@ -11,6 +11,7 @@ mod corpus;
 mod environments;
 mod extension;
 mod faults;
+mod from_zero;
 mod harness;
 mod import;
 mod jobs;

@@ -2,27 +2,21 @@
 //! cannot run, and gone when deleted.
 
 use crate::harness::Home;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const COMPONENT: &str = "name: train\nversion: 1\ntype: command\ncommand: python a.py --x ${{inputs.x}}\ncode: src\n\
                          environment: {image: 'python:3.12'}\ninputs: {x: {type: number, default: 2}}\n";
 const PIPELINE: &str = "type: pipeline\njobs:\n  a: {type: command, component: ./train.yml, inputs: {x: 3}}\n  \
                         b: {type: command, component: 'azureml:train:1', inputs: {x: 4}}\n";
 const SCHEDULE: &str = "name: nightly\ntrigger: {type: cron, expression: '0 3 * * *'}\ncreate_job: ./pipeline.yml\n";
-const DEPLOYMENT: &str = "name: blue\nendpoint_name: iris\nmodel: {path: model}\nenvironment: {image: 'python:3.12'}\n\
-                          code_configuration: {code: src, scoring_script: score.py}\n\
-                          instance_type: Standard_DS3_v2\ninstance_count: 1\n";
 const BATCH: &str = "name: blue\nendpoint_name: scoring\ntype: model\nmodel: azureml:flower@latest\ncompute: azureml:cpu\n\
                      resources: {instance_count: 1}\nsettings: {mini_batch_size: 3}\n";
 
 fn home() -> Home {
     let home = Home::new();
     home.file("src/a.py", "print(1)\n");
-    home.file("src/score.py", "def init(): pass\ndef run(x): return x\n");
     home.file("model/weights", "1 2 3\n");
-    for (name, text) in
-        [("train.yml", COMPONENT), ("pipeline.yml", PIPELINE), ("nightly.yml", SCHEDULE), ("blue.yml", DEPLOYMENT)]
-    {
+    for (name, text) in [("train.yml", COMPONENT), ("pipeline.yml", PIPELINE), ("nightly.yml", SCHEDULE)] {
         home.file(name, text);
     }
     home.file("batch.yml", BATCH);
@@ -62,30 +56,6 @@ fn a_schedule_registers_its_steps_and_can_be_switched_off() {
     home.run(&["schedule", "trigger", "-n", "nightly"]).must(2, &["cannot start a job yet"]);
     home.ok(&["schedule", "delete", "-n", "nightly", "--yes"]);
     assert_eq!(home.json(&["schedule", "list"]), json!([]));
-}
-
-#[test]
-fn an_online_endpoint_has_keys_traffic_and_an_honest_answer() {
-    let home = home();
-    home.ok(&["online-endpoint", "create", "-n", "iris", "-o", "none"]);
-    let deployment = home.json(&["online-deployment", "create", "-f", "blue.yml", "--all-traffic"]);
-    assert_eq!((&deployment["endpoint_name"], &deployment["instance_count"]), (&json!("iris"), &json!(1)));
-    assert_eq!(home.json(&["online-endpoint", "show", "-n", "iris"])["traffic"], json!({"blue": 100}));
-    let more = ["online-deployment", "update", "-n", "blue", "-e", "iris", "--set", "instance_count=3"];
-    assert_eq!(home.json(&more)["instance_count"], 3);
-    let keys = |home: &Home| home.json(&["online-endpoint", "get-credentials", "-n", "iris"]);
-    let before: Value = keys(&home);
-    home.ok(&["online-endpoint", "regenerate-keys", "-n", "iris"]);
-    let after = keys(&home);
-    assert_ne!(before["primaryKey"], after["primaryKey"]);
-    assert_eq!(before["secondaryKey"], after["secondaryKey"]);
-    home.file("request.json", "{}");
-    let said = home.run(&["online-endpoint", "invoke", "-n", "iris", "--request-file", "request.json"]);
-    said.must(5, &["models are not served online yet"]);
-    assert!(home.ok(&["online-deployment", "get-logs", "-n", "blue", "-e", "iris"]).contains("not deployed"));
-    home.ok(&["online-endpoint", "update", "-n", "iris", "--traffic", "blue=0", "-o", "none"]);
-    home.ok(&["online-deployment", "delete", "-n", "blue", "-e", "iris", "--yes"]);
-    assert_eq!(home.json(&["online-deployment", "list", "-e", "iris"]), json!([]));
 }
 
 #[test]

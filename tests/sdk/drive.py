@@ -37,7 +37,6 @@ PATIENCE_S = 90
 # Operations of parts that are not built yet, each with what is said of it. Anything else that fails is a fault, and so
 # is an operation of this list that works.
 REFUSED = {
-    "sweep_create": r"`Sweep` jobs cannot run yet",
     "parallel_create": r"`parallel` steps cannot run yet",
     "spark_create": r"`Spark` jobs cannot run yet",
     "batch_invoke": r"models are not run over batches yet",
@@ -718,7 +717,11 @@ def sweep_create():
     sweep.set_limits(max_total_trials=4, max_concurrent_trials=2, timeout=7200)
     sweep.early_termination = BanditPolicy(evaluation_interval=1, slack_factor=0.1)
     sweep.experiment_name, sweep.compute = "sw", "azureml:local"
-    ml.jobs.create_or_update(sweep)
+    made = ml.jobs.create_or_update(sweep)
+    assert made.type == "sweep" and ended(made.name) == "Completed", made
+    trials = list(ml.jobs.list(parent_job_name=made.name))
+    assert {trial.name for trial in trials} == {f"{made.name}_{n}" for n in range(4)}, trials
+    assert len({trial.tags["hyperparameters"] for trial in trials}) == 4
 
 
 def pipeline():

@@ -111,7 +111,8 @@ pub(crate) fn bench(sh: &Shell, names: &[&str]) -> Result<(), Failed> {
 pub(crate) fn soak(sh: &Shell) -> Result<(), Failed> {
     let long = sh.with("PEREGRINE_KILLS", "2000").with("PEREGRINE_BENCH_LONG", "1");
     e2e(&long, Some("kill"))?;
-    let seeds = sh.with("SIM_SEEDS", "5000");
+    let seeds = sh.with("SIM_SEEDS", "5000").with("SWEEP_SEEDS", "20000");
+    seeds.cargo(&["test", "--package", "peregrine-planner", "keep", "--", "--show-output"])?;
     seeds.cargo(&["test", "--package", "peregrine-controller", "--test", "it", "keep", "--", "--show-output"])?;
     soak_kubernetes(&long)?;
     bench(&long, &[])

@@ -76,9 +76,9 @@ fn install(sh: &Shell, from: &Path, name: &str) -> Result<PathBuf, Failed> {
     for file in [manifest, lock] {
         fs::copy(from.join(file), place.join(file)).map_err(Failed::at(&place))?;
     }
-    let flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--prefix"];
+    let flags = ["--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--prefix"];
     let folder = place.to_string_lossy();
-    let args = [&["ci"], flags.as_slice(), &[&*folder]].concat();
+    let args = [&["install"], flags.as_slice(), &[&*folder]].concat();
     sh.run("npm", &args).inspect_err(|_| drop(fs::remove_dir_all(&place)))?;
     Ok(place)
 }

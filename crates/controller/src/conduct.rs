@@ -6,6 +6,7 @@
 
 mod pipeline;
 mod reuse;
+mod sweep;
 
 use crate::{Context, until};
 use domain::{Job, JobEvent, Outcome, Timestamp};
@@ -150,6 +151,7 @@ fn lead(tx: &mut Tx<'_>, seq: i64, kind: &str, held: Option<Held>, now: Timestam
 fn conductor(tx: &mut Tx<'_>, job: &Job, kind: &str) -> Result<Box<dyn Conductor>, Error> {
     match kind {
         "Pipeline" => Ok(Box::new(pipeline::Pipeline::load(tx, job)?)),
+        "Sweep" => Ok(Box::new(sweep::Sweep::load(tx, job)?)),
         other => Err(Error::Decode(format!("nothing leads jobs of kind `{other}`"))),
     }
 }

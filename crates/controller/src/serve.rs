@@ -135,6 +135,8 @@ impl Desk {
         let requests: u64 = asked.map(|demand| u64::from(demand.in_flight) + u64::from(demand.queued)).sum();
         let settings = &next.settings;
         let wish = desired(&settings.scale, settings.requests.max_concurrent_requests_per_instance, requests);
+        // While it is being proven it is needed, so that it is not idle the moment it works.
+        let wish = judge::bounded(&next, wish);
         let history = self.histories.entry(row.key.clone()).or_default();
         let wanted = history.wanted(&settings.scale, now.0, fleet.current(), wish);
         fleet.wanted = judge::bounded(&next, wanted);

@@ -16,6 +16,7 @@ pub mod names;
 pub mod pipeline;
 pub mod report;
 pub mod resources;
+pub mod search;
 pub mod serving;
 pub mod sizes;
 pub mod spec;
@@ -27,5 +28,6 @@ pub use assignment::{Assignment, EnvironmentPlan, Part, Place, Plan, PlannedInpu
 pub use job::{Illegal, Job, JobEvent, JobState, Outcome};
 pub use names::{AttemptId, BadName, JobName, NodeId};
 pub use resources::{InstanceType, Resources};
+pub use search::Search;
 pub use serving::{Probe, Serving, ServingKind};
 pub use time::Timestamp;

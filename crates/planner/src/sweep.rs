@@ -192,7 +192,8 @@ fn start(world: &SweepWorld<'_>, count: usize) -> Vec<SweepDecision> {
 fn learned(world: &SweepWorld<'_>, axes: &Axes) -> Vec<(Point, bayes::Result)> {
     let goal = world.sweep.objective.goal;
     let earlier = world.earlier.iter().filter(|(_, metric)| metric.is_finite());
-    let earlier = earlier.filter_map(|(values, metric)| Some((axes.point(values)?, bayes::Result::Cost(goal.cost(*metric)))));
+    let earlier =
+        earlier.filter_map(|(values, metric)| Some((axes.point(values)?, bayes::Result::Cost(goal.cost(*metric)))));
     let own = world.trials.iter().filter_map(|trial| {
         let result = match (&trial.stage, trial.series.cost()) {
             (Stage::Live | Stage::Stopping, _) => bayes::Result::Pending,

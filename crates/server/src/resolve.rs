@@ -9,10 +9,12 @@ mod environment;
 mod pipeline;
 mod reach;
 mod serving;
+mod sweep;
 
 pub(crate) use serving::{Deployment, Served, serving};
 
 pub(crate) use pipeline::weave;
+pub(crate) use sweep::search;
 
 use crate::{app::App, http::computes};
 use api::arm::{self, AssetRef, VersionRef};

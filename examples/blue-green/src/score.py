@@ -7,7 +7,8 @@ from pathlib import Path
 
 def init():
     global greeting
-    greeting = next(Path(os.environ["AZUREML_MODEL_DIR"]).rglob("greeting.txt")).read_text().strip()
+    # The model's folder keeps its name below the model directory: `model-1` or `model-2`.
+    greeting = next(Path(os.environ["AZUREML_MODEL_DIR"]).glob("*/greeting.txt")).read_text().strip()
 
 
 def run(data):

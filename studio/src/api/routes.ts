@@ -39,6 +39,14 @@ export const role_grant: Route<"/subscriptions/{subscription}/resourceGroups/{gr
 export const role_revoke: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/roles/{name}", unknown> = { method: "DELETE", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/roles/{name}" };
 /** changes and refusals in the workspace, newest first */
 export const workspace_audit: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/audit", Page> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/audit" };
+/** a link that opens the studio once, soon */
+export const studio_link: Route<"/admin/v1/studio/links", unknown> = { method: "POST", path: "/admin/v1/studio/links" };
+/** a browser's session, for the code of a link */
+export const session_enter: Route<"/admin/v1/studio/session", unknown> = { method: "POST", path: "/admin/v1/studio/session" };
+/** who the caller is and where they may look */
+export const session: Route<"/admin/v1/studio/session", unknown> = { method: "GET", path: "/admin/v1/studio/session" };
+/** end a browser's session */
+export const session_leave: Route<"/admin/v1/studio/session", unknown> = { method: "DELETE", path: "/admin/v1/studio/session" };
 /** counters and gauges in Prometheus text */
 export const metrics: Route<"/metrics", unknown> = { method: "GET", path: "/metrics" };
 /** workspaces of a subscription */
@@ -75,6 +83,8 @@ export const job_cancel: Route<"/subscriptions/{subscription}/resourceGroups/{gr
 export const job_canceled: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/cancel", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/cancel" };
 /** where a job is, and why */
 export const job_why: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/why", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/why" };
+/** the steps of a pipeline and where each is */
+export const job_graph: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/graph", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/graph" };
 /** what a job has logged, thinned for charts */
 export const job_metrics: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/metrics", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/metrics" };
 /** what a job logs, as server-sent events, until it ends */
@@ -159,6 +169,8 @@ export const online_endpoint_keys: Route<"/subscriptions/{subscription}/resource
 export const online_endpoint_regenerate: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/regenerateKeys", unknown> = { method: "POST", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/regenerateKeys" };
 /** a token that opens an online endpoint for a while */
 export const online_endpoint_token: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/token", unknown> = { method: "POST", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/token" };
+/** what the server's own router has counted of an online endpoint, in Prometheus text */
+export const online_endpoint_counters: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/counters", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/counters" };
 /** online deployments, by name */
 export const online_deployments: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/deployments", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints/{name}/deployments" };
 /** one online deployment */
@@ -193,8 +205,6 @@ export const batch_deployment_put: Route<"/subscriptions/{subscription}/resource
 export const batch_deployment_patch: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/batchEndpoints/{name}/deployments/{deployment}", unknown> = { method: "PATCH", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/batchEndpoints/{name}/deployments/{deployment}" };
 /** delete a batch deployment */
 export const batch_deployment_delete: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/batchEndpoints/{name}/deployments/{deployment}", unknown> = { method: "DELETE", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/batchEndpoints/{name}/deployments/{deployment}" };
-/** a request to an online endpoint, opened by its own keys */
-export const score: Route<"/api/v1/endpoint/{name}/score", unknown> = { method: "POST", path: "/api/v1/endpoint/{name}/score" };
 /** datastores */
 export const datastores: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/datastores", Page> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/datastores" };
 /** one datastore, without secrets */
@@ -225,6 +235,8 @@ export const asset_delete: Route<"/subscriptions/{subscription}/resourceGroups/{
 export const registries_all: Route<"/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/registries", unknown> = { method: "GET", path: "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/registries" };
 /** registries of a resource group */
 export const registries: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/registries", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/registries" };
+/** what is asked of a router; answers with its routes, and waits until there are others */
+export const router_exchange: Route<"/router/v1/exchange", unknown> = { method: "POST", path: "/router/v1/exchange" };
 /** make an experiment */
 export const mlflow_experiment_create: Route<"/mlflow/v2.0/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/api/2.0/mlflow/experiments/create", unknown> = { method: "POST", path: "/mlflow/v2.0/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/api/2.0/mlflow/experiments/create" };
 /** one experiment */
@@ -371,11 +383,3 @@ export const mlflow_artifact_parts: Route<"/mlflow/v2.0/subscriptions/{subscript
 export const mlflow_artifact_of_run: Route<"/mlflow/v2.0/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/get-artifact", unknown> = { method: "GET", path: "/mlflow/v2.0/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/get-artifact" };
 /** which of MLflow's optional features there are */
 export const mlflow_server_info: Route<"/mlflow/v2.0/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/api/3.0/mlflow/server-info", unknown> = { method: "GET", path: "/mlflow/v2.0/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/api/3.0/mlflow/server-info" };
-/** a link that opens the studio once, soon */
-export const studio_link: Route<"/admin/v1/studio/links", unknown> = { method: "POST", path: "/admin/v1/studio/links" };
-/** a */
-export const session_enter: Route<"/admin/v1/studio/session", unknown> = { method: "POST", path: "/admin/v1/studio/session" };
-/** a */
-export const session: Route<"/admin/v1/studio/session", unknown> = { method: "GET", path: "/admin/v1/studio/session" };
-/** a */
-export const session_leave: Route<"/admin/v1/studio/session", unknown> = { method: "DELETE", path: "/admin/v1/studio/session" };

@@ -49,7 +49,7 @@ export function Palette() {
     const timer = window.setTimeout(async () => {
       const quoted = wanted.replaceAll("'", "");
       try {
-        const experiment_ids = await allExperiments(names, stop.signal);
+        const experiment_ids = await allExperiments(names);
         const search = (filter: string) =>
           ask<Runs>(mlflow_run_search, names, { body: { experiment_ids, max_results: 8, filter }, signal: stop.signal });
         const found = await Promise.all([search(`attributes.run_name ILIKE '%${quoted}%'`), search(`attributes.run_id = '${quoted}'`)]);

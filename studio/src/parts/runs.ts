@@ -7,12 +7,12 @@ import type { Scope } from "./scope.ts";
 type Names = Scope["names"];
 
 /** Experiments that are not deleted. */
-export async function experiments(names: Names, signal?: AbortSignal): Promise<Experiment[]> {
+async function experiments(names: Names): Promise<Experiment[]> {
   const found: Experiment[] = [];
   let page_token: string | undefined;
   do {
     const body = { max_results: 1000, page_token };
-    const page = await ask<{ experiments?: Experiment[]; next_page_token?: string }>(mlflow_experiment_search, names, { body, signal });
+    const page = await ask<{ experiments?: Experiment[]; next_page_token?: string }>(mlflow_experiment_search, names, { body });
     found.push(...(page.experiments ?? []));
     page_token = page.next_page_token;
   } while (page_token && found.length < 10_000);
@@ -23,10 +23,10 @@ const known = new Map<string, { at: number; ids: Promise<string[]> }>();
 const FRESH_MS = 10_000;
 
 /** The ids of all experiments, asked for at most every few seconds. */
-export function allExperiments(names: Names, signal?: AbortSignal): Promise<string[]> {
+export function allExperiments(names: Names): Promise<string[]> {
   const old = known.get(names.workspace);
   if (old && Date.now() - old.at < FRESH_MS) return old.ids;
-  const ids = experiments(names, signal).then((found) => found.map((one) => one.experiment_id));
+  const ids = experiments(names).then((found) => found.map((one) => one.experiment_id));
   known.set(names.workspace, { at: Date.now(), ids });
   ids.catch(() => known.delete(names.workspace));
   return ids;

@@ -10,7 +10,7 @@ use std::{
 };
 
 const TIGHT: &str =
-    "request_settings: {max_concurrent_requests_per_instance: 1, max_queue_wait_ms: 300, request_timeout_ms: 2000}";
+    "request_settings: {max_concurrent_requests_per_instance: 1, max_queue_wait_ms: 300, request_timeout_ms: 8000}";
 
 #[test]
 fn every_status_code_can_be_met_and_is_explained() {
@@ -21,7 +21,7 @@ fn every_status_code_can_be_met_and_is_explained() {
     home.ask(&json!({}), &["-d", "nobody"]).must(2, &["answered 404", "nobody"]);
     home.ask(&json!({"raise": "a fault of mine"}), &[]).must(1, &["answered 502", "answered 500", "get-logs"]);
     assert!(home.deployment_log("blue").contains("ValueError: a fault of mine"));
-    home.ask(&json!({"sleep": 5}), &[]).must(1, &["answered 504", "request_timeout_ms"]);
+    home.ask(&json!({"sleep": 12}), &[]).must(1, &["answered 504", "request_timeout_ms"]);
     busy(&home);
     home.until("the replica to be free again", || home.ask(&json!({}), &[]).code == Some(0));
     wrong_keys(&home);
@@ -61,7 +61,7 @@ fn a_key_can_be_changed_while_callers_use_the_other() {
 fn busy(home: &Home) {
     thread::scope(|scope| {
         let slow =
-            scope.spawn(|| said(home.command(&invoke("slow.json", home, &json!({"sleep": 1.7}))).output().unwrap()));
+            scope.spawn(|| said(home.command(&invoke("slow.json", home, &json!({"sleep": 3.0}))).output().unwrap()));
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             let turned_away = home.ask(&json!({}), &[]);

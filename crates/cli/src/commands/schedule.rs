@@ -83,8 +83,8 @@ async fn trigger_now(context: &Context, at: &Place) -> Done<ExitCode> {
     let session = context.session().await?;
     record::fetch(KIND, &session, at).await?;
     Err(Failure::new(Exit::Input, format!("schedule `{}` cannot start a job yet", at.name))
-        .because("schedules are kept as records; the jobs they start are pipelines, which cannot run yet")
-        .hint("submit the work as a command job with `peregrine job create`"))
+        .because("schedules are kept as records; nothing starts their jobs yet")
+        .hint("submit the job itself with `peregrine job create`"))
 }
 
 fn trigger(value: &Value) -> String {

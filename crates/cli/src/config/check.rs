@@ -211,7 +211,8 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
     let (tls_cert, tls_key) = (found.path("server.tls_cert"), found.path("server.tls_key"));
     addresses(&found, [("server.listen", listen), ("router.listen", router_listen)], http, (&tls_cert, &tls_key), bad);
     let chosen = |key| found.0.get(key).is_some_and(|(_, source)| *source != Source::Default);
-    let (listen_chosen, router_listen_chosen) = (chosen("server.listen"), chosen("router.listen") && router_listen.is_some_and(|at| at.port() != 0));
+    let (listen_chosen, router_listen_chosen) =
+        (chosen("server.listen"), chosen("router.listen") && router_listen.is_some_and(|at| at.port() != 0));
     Some(Config {
         home,
         listen: listen?,

@@ -260,7 +260,12 @@ fn fill(plan: &mut Plan, body: &mut Value, input: &str, made: Option<(Place, Str
 }
 
 /// The name a step's job was to have, or one like it where somebody took that.
-fn free_name(tx: &mut Tx<'_>, parent: &Parent, wanted: Option<&JobName>, step: &str) -> Result<JobName, Error> {
+pub(super) fn free_name(
+    tx: &mut Tx<'_>,
+    parent: &Parent,
+    wanted: Option<&JobName>,
+    step: &str,
+) -> Result<JobName, Error> {
     let wanted = wanted.map_or_else(|| format!("{}_{step}", parent.job.name), ToString::to_string);
     let (mut text, mut n) = (wanted.clone(), 1);
     while tx.has_job(&parent.job.workspace, &text)? {

@@ -10,6 +10,7 @@ mod pipelines;
 mod postgres;
 mod serve;
 mod sim;
+mod sweeps;
 mod upkeep;
 
 use store::{Database, PostgresAddress, Store};

@@ -15,7 +15,7 @@ use domain::{
 use std::{cell::Cell, collections::HashMap, sync::Arc};
 use store::{Child, HERE, NOWHERE, NewJob, Store};
 
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 60;
 
 thread_local! {
     static NOW: Cell<i64> = const { Cell::new(0) };
@@ -27,8 +27,8 @@ fn now() -> Timestamp {
 
 /// Steps as `name<a,b`: inputs from the outputs of others.
 fn graph(text: &str, go_on: bool) -> Graph {
-    let mut graph = Graph::default();
-    graph.settings = Settings { continue_on_step_failure: go_on, ..Settings::default() };
+    let settings = Settings { continue_on_step_failure: go_on, ..Settings::default() };
+    let mut graph = Graph { settings, ..Graph::default() };
     for word in text.split_whitespace() {
         let (name, inputs) = word.split_once('<').unwrap_or((word, ""));
         let at = |name: &str| graph.steps.iter().position(|step| step.name == name).unwrap();
@@ -96,7 +96,8 @@ impl Sim {
             Ok(seq)
         });
         let seq = accepted.await.unwrap();
-        let cx = Context { store, drivers: Arc::default(), keep_deleted: None, routers: Arc::new(NoRouters), clock: now };
+        let cx =
+            Context { store, drivers: Arc::default(), keep_deleted: None, routers: Arc::new(NoRouters), clock: now };
         Sim { _home: home, cx, conductors: Conductors::default(), graph, seq }
     }
 

@@ -58,8 +58,8 @@ pub fn cannot_run(spec: &Spec) -> Option<Mistake> {
     match spec {
         Spec::Tree(Noun::Job, job) => {
             let kind = job["type"].as_str().unwrap_or("command");
-            let message = || format!("`type: {kind}` jobs cannot run yet; command and pipeline jobs can");
-            (kind != "pipeline").then(|| Mistake::new("type", message(), FIX))
+            let message = || format!("`type: {kind}` jobs cannot run yet; command, pipeline and sweep jobs can");
+            (!matches!(kind, "pipeline" | "sweep")).then(|| Mistake::new("type", message(), FIX))
         }
         _ => None,
     }

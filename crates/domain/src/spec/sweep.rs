@@ -252,11 +252,7 @@ impl From<RawSampling> for Sampling {
         match kind {
             Word::Grid => Sampling::Grid,
             Word::Bayesian => Sampling::Bayesian,
-            Word::Random => Sampling::Random {
-                seed,
-                rule,
-                logbase: logbase.and_then(LogBase::number),
-            },
+            Word::Random => Sampling::Random { seed, rule, logbase: logbase.and_then(LogBase::number) },
         }
     }
 }
@@ -316,16 +312,19 @@ mod tests {
     #[test]
     fn values_take_their_places_in_a_command() {
         let values: Values = serde_json::from_value(
-            json!({"lr": 1e-5, "n": 3, "flag": true, "name": "a b", "model": {"kind": "svm", "c": 0.5}}),
+            json!({"lr": 0.25, "n": 3, "flag": true, "name": "a b", "model": {"kind": "svm", "c": 0.5}}),
         )
         .unwrap();
         let said = |text: &str| command(text, &values, |name| name == "data").unwrap();
         for (text, expected) in [
-            ("x --lr ${{search_space.lr}} -n ${{ search_space.n }}", "x --lr 1e-5 -n 3"),
+            ("x --lr ${{search_space.lr}} -n ${{ search_space.n }}", "x --lr 0.25 -n 3"),
             ("${{search_space.flag}} '${{search_space.name}}'", "True 'a b'"),
             ("${{search_space.model.kind}} ${{search_space.model.c}} [${{search_space.model.depth}}]", "svm 0.5 []"),
-            ("'${{search_space.model}}'", r#"'{"c":0.5,"kind":"svm"}'"#),
-            ("${{inputs.data}} ${{outputs.o}} $[[ --m ${{inputs.gone}} ]]${{name}}", "${{inputs.data}} ${{outputs.o}} ${{name}}"),
+            ("'${{search_space.model}}'", r#"'{"kind":"svm","c":0.5}'"#),
+            (
+                "${{inputs.data}} ${{outputs.o}} $[[ --m ${{inputs.gone}} ]]${{name}}",
+                "${{inputs.data}} ${{outputs.o}} ${{name}}",
+            ),
         ] {
             assert_eq!(said(text), expected);
         }

@@ -6,7 +6,7 @@
 
 use super::chance::quantile;
 use domain::spec::sweep::{Leaf, Pick, Range, Space, Values};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 pub(crate) type Point = Vec<f64>;
 
@@ -30,7 +30,10 @@ pub(crate) struct Axis {
 pub(crate) enum Kind {
     Number(Scale),
     /// So many values. Those of an ordered choice are numbers, the lowest first: neighbours are alike.
-    Choice { count: usize, ordered: bool },
+    Choice {
+        count: usize,
+        ordered: bool,
+    },
 }
 
 /// How a place from 0 to 1 becomes a number.
@@ -125,7 +128,9 @@ impl Axes {
         for (index, pick) in values.iter().enumerate() {
             let value = match pick {
                 Pick::Value(value) => value.clone(),
-                Pick::Branch(map) => map.iter().map(|(name, leaf)| (name.clone(), self.leaf(leaf, point, at))).collect(),
+                Pick::Branch(map) => {
+                    map.iter().map(|(name, leaf)| (name.clone(), self.leaf(leaf, point, at))).collect()
+                }
             };
             if point[here] == index as f64 {
                 chosen = value;
@@ -302,25 +307,24 @@ fn nth_of(range: &Range, mut index: u64) -> Value {
             index -= count;
             continue;
         }
-        let Pick::Branch(map) = pick else {
-            let Pick::Value(value) = pick else { return Value::Null };
-            return value.clone();
+        return match pick {
+            Pick::Value(value) => value.clone(),
+            Pick::Branch(map) => map.iter().map(|(name, leaf)| (name.clone(), nth_leaf(leaf, &mut index))).collect(),
         };
-        let mut object = Map::new();
-        for (name, leaf) in map {
-            object.insert(name.clone(), match leaf {
-                Leaf::Fixed(value) => value.clone(),
-                Leaf::Drawn(range) => {
-                    let count = combinations(range).max(1);
-                    let value = nth_of(range, index % count);
-                    index /= count;
-                    value
-                }
-            });
-        }
-        return Value::Object(object);
     }
     Value::Null
+}
+
+fn nth_leaf(leaf: &Leaf, index: &mut u64) -> Value {
+    match leaf {
+        Leaf::Fixed(value) => value.clone(),
+        Leaf::Drawn(range) => {
+            let count = combinations(range).max(1);
+            let value = nth_of(range, *index % count);
+            *index /= count;
+            value
+        }
+    }
 }
 
 #[cfg(test)]

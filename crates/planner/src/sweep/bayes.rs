@@ -44,7 +44,7 @@ pub(crate) fn suggest(axes: &Axes, seed: u64, number: u32, history: &[(Point, Re
         return even();
     }
     let chance = Chance::at(seed, u64::from(number));
-    let elsewhere = number % ELSEWHERE == 0;
+    let elsewhere = number.is_multiple_of(ELSEWHERE);
     informed(axes, chance, history, elsewhere).unwrap_or_else(even)
 }
 

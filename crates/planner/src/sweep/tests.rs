@@ -51,7 +51,9 @@ fn said(decisions: &[SweepDecision]) -> String {
         SweepDecision::Keep { number, judged } => format!("keep {number} after {judged}"),
         SweepDecision::End { outcome: Outcome::Completed, best } => format!("completed, best {best:?}"),
         SweepDecision::End { outcome: Outcome::Failed(failure), .. } => format!("failed: {}", failure.message),
-        SweepDecision::End { outcome: Outcome::Canceled { reason }, best } => format!("canceled: {reason}, best {best:?}"),
+        SweepDecision::End { outcome: Outcome::Canceled { reason }, best } => {
+            format!("canceled: {reason}, best {best:?}")
+        }
     };
     decisions.iter().map(one).collect::<Vec<_>>().join("; ")
 }
@@ -183,7 +185,8 @@ fn trials_in_flight_look_at_different_places() {
     sweep.limits.max_concurrent_trials = Some(8);
     done.iter_mut().take(2).for_each(|trial| trial.stage = Stage::Failed("gone".into()));
     let started = advance(&world(&sweep, &done));
-    let different: std::collections::BTreeSet<String> = started.iter().map(|decision| format!("{decision:?}")).collect();
+    let different: std::collections::BTreeSet<String> =
+        started.iter().map(|decision| format!("{decision:?}")).collect();
     assert_eq!((started.len(), different.len()), (8, 8));
     assert_eq!(advance(&world(&sweep, &done)), started);
 }

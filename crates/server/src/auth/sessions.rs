@@ -102,7 +102,8 @@ pub(crate) fn has_cookie(headers: &HeaderMap, keyring: &Keyring) -> bool {
 /// What makes a browser keep a session, or with none forget it.
 pub(crate) fn set_cookie(session: Option<&Session>, keyring: &Keyring, now: Timestamp) -> String {
     let (value, seconds) = match session {
-        Some(session) => (written(session, keyring), (session.until.0 - now.0) / 1000),
+        // A browser counts in whole seconds; the server knows better when it is over.
+        Some(session) => (written(session, keyring), (session.until.0 - now.0 + 999) / 1000),
         None => (String::new(), 0),
     };
     format!("{}={value}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Strict", name(keyring))

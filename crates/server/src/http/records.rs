@@ -207,7 +207,10 @@ pub(crate) async fn delete(
         tx.delete_record(&key)?;
         done.begun(tx, &key.workspace, &resource, now)?;
         let pending = kind == Kind::OnlineDeployment && serving::retire(tx, &serving::key_of(&key), done.id(), now)?;
-        Ok(if pending { () } else { tx.end_operation(done.id(), None, now)? })
+        if !pending {
+            tx.end_operation(done.id(), None, now)?;
+        }
+        Ok(())
     })
     .await?;
     Ok(Shown::accepted().tracked(operations::LOCATION, &ticket.result_url()))

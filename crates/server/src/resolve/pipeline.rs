@@ -133,6 +133,9 @@ struct Turn {
     tie: Tie,
 }
 
+/// What a node leaves, by name, and what it was given.
+type NodeEnds = (BTreeMap<String, Made>, BTreeMap<String, Feed>);
+
 impl Weaver<'_, '_> {
     fn whole(&mut self, body: &Value) -> Result<Plan, Error> {
         self.settings(some(body, "settings").unwrap_or(&Value::Null));
@@ -242,18 +245,15 @@ impl Weaver<'_, '_> {
     }
 
     /// One node: a step, or a pipeline that stands in this one.
-    fn node(
-        &mut self,
-        scope: &Scope<'_>,
-        known: &mut Known,
-        node: &Value,
-        turn: &Turn,
-    ) -> Result<(BTreeMap<String, Made>, BTreeMap<String, Feed>), Error> {
+    fn node(&mut self, scope: &Scope<'_>, known: &mut Known, node: &Value, turn: &Turn) -> Result<NodeEnds, Error> {
         let key = format!("jobs.{}", turn.path);
         let nothing = (BTreeMap::new(), BTreeMap::new());
         let Some(reference) = word(node, "componentId").or_else(|| word(node, "component_id")) else {
-            let kind = word(node, "type").unwrap_or("command");
-            self.lookup.mistake(key, format!("the step names no component (its type is `{kind}`)"), flow::REFUSED);
+            let message = match word(node, "type").unwrap_or("command") {
+                "command" | "pipeline" => "the step names no component".to_owned(),
+                kind => format!("`{kind}` steps cannot run yet"),
+            };
+            self.lookup.mistake(key, message, flow::REFUSED);
             return Ok(nothing);
         };
         let Some(component) = self.component(&key, reference)? else { return Ok(nothing) };
@@ -297,7 +297,7 @@ impl Weaver<'_, '_> {
         for name in read::ports(component, "outputs").keys() {
             wanted.insert(name.clone(), self.wanted(scope, node, name));
         }
-        let own = word(node, "computeId").filter(names_a_target).map(str::to_owned);
+        let own = word(node, "computeId").and_then(|id| self.compute(scope, id));
         let inner = Scope {
             path: format!("{}.", turn.path),
             nodes: component.get("jobs").and_then(Value::as_object).unwrap_or(&empty),
@@ -312,6 +312,18 @@ impl Weaver<'_, '_> {
             self.promote_all(scope, known, node, &turn.path, &made);
         }
         Ok(made)
+    }
+
+    /// The target that a node names, or that a value of the pipeline names for it.
+    fn compute(&self, scope: &Scope<'_>, text: &str) -> Option<String> {
+        let named = match read::binding(text) {
+            Some(read::Binding::Input(name)) => match scope.inputs.get(&name) {
+                Some(Feed::Literal(text)) => text.as_str(),
+                _ => text,
+            },
+            _ => text,
+        };
+        Some(named).filter(names_a_target).map(str::to_owned)
     }
 
     /// What is wanted of an output of a node: by itself, or by the output of the pipeline that it is.

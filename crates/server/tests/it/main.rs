@@ -25,6 +25,7 @@ mod reach;
 mod registries;
 mod schedules;
 mod studio;
+mod sweeps;
 mod tls;
 mod workspaces;
 

@@ -18,7 +18,7 @@ async fn component(server: &Server, name: &str, spec: Value) -> String {
 async fn with_components() -> Server {
     let server = Server::start().await;
     let made = json!({"command": "echo ${{inputs.n}} > ${{outputs.out}}/x", "inputs": {"n": {"type": "integer", "default": "1", "max": "9"}},
-        "outputs": {"out": {"type": "uri_folder"}, "more": {"type": "boolean"}}});
+        "outputs": {"out": {"type": "uri_folder"}, "more": {"type": "boolean"}, "next": {"type": "integer"}}});
     component(&server, "make", made).await;
     let used = json!({"command": "ls ${{inputs.data}} $[[--note ${{inputs.note}}]]",
         "inputs": {"data": {"type": "uri_folder"}, "note": {"type": "string", "optional": true}}, "outputs": {"seen": {"type": "uri_file"}}});
@@ -91,10 +91,16 @@ async fn branches_and_loops_are_written_out() {
     let jobs = json!({
         "turn": node("make", json!({})),
         "again": {"type": "do_while", "body": "${{parent.jobs.turn}}", "condition": "${{parent.jobs.turn.outputs.more}}",
-            "mapping": {}, "limits": {"max_iteration_count": 3}},
+            "mapping": {"${{parent.jobs.turn.outputs.next}}": ["n"]}, "limits": {"max_iteration_count": 3}},
         "after": node("use", json!({"data": from("turn", "out")})),
     });
     let looped = steps(&server, "loop", jobs).await;
+    let graph = server.store.read(|tx| {
+        let seq = tx.job("default", "loop")?.unwrap().job.seq;
+        tx.conductor::<domain::pipeline::Graph>(seq)
+    });
+    let graph = graph.await.unwrap().unwrap();
+    assert_eq!(graph.steps[1].bound["n"].output, "next", "what a turn made goes into the next");
     assert_eq!(looped, ["turn.0<", "turn.1<turn.0", "turn.2<turn.1", "after<turn.0,turn.1,turn.2"]);
     let jobs = json!({
         "each": node("make", json!({})),
@@ -128,10 +134,13 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
             &["jobs.c.inputs.data", "a `uri_file` cannot go where a `uri_folder` is wanted"],
         ),
         (json!({"a": node("make", json!({"n": "12"}))}), &["jobs.a.inputs.n", "more than 9"]),
-        (json!({"a": node("make", json!({"m": "1"}))}), &["no input `m`", "did you mean `n`?"]),
+        (
+            json!({"a": node("use", json!({"data": from("b", "out"), "nott": "x"})), "b": node("make", json!({}))}),
+            &["no input `nott`", "did you mean `note`?"],
+        ),
         (json!({"a": node("use", json!({}))}), &["needs a value for `data`"]),
         (json!({"a": node("gone", json!({}))}), &["there is no component `gone:1`", "make, nested, use"]),
-        (json!({"a": {"type": "sweep", "trial": {}}}), &["jobs.a", "sweep"]),
+        (json!({"a": {"type": "sweep", "trial": {}}}), &["jobs.a", "`sweep` steps cannot run yet"]),
         (
             json!({"t": node("make", json!({})), "w": {"type": "do_while", "body": "t", "condition": "true", "limits": {"max_iteration_count": 0}}}),
             &["1 to 1000"],
@@ -142,6 +151,17 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
             assert!(said.contains(&piece.replace('"', "\\\"")), "no `{piece}` in {said} for {jobs}");
         }
     }
+}
+
+#[tokio::test]
+async fn values_of_the_pipeline_choose_targets_and_artifacts_need_no_declaring() {
+    let server = with_components().await;
+    let mut chosen = node("make", json!({}));
+    chosen["computeId"] = json!("${{parent.inputs.n}}");
+    let said = told(&server, json!({"a": chosen})).await;
+    assert!(said.contains("there is no compute target `3`"), "{said}");
+    let jobs = json!({"a": node("make", json!({})), "b": node("use", json!({"data": from("a", "artifacts")}))});
+    assert_eq!(steps(&server, "p", jobs).await, ["a<", "b<a"]);
 }
 
 #[tokio::test]

@@ -22,7 +22,10 @@ export function Filter({ value, seen, set }: { value: string; seen: Run[]; set: 
   const [chosen, setChosen] = useState(-1);
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => setText(value), [value]);
-  const keys = useMemo(() => keysOf(seen), [seen]);
+  // What was seen before is offered too: a filter that is wrong shows no rows to learn from.
+  const known = useRef(new Set<string>());
+  for (const key of useMemo(() => keysOf(seen), [seen])) known.current.add(key);
+  const keys = [...known.current];
   const word = /[\w.'`]*$/.exec(text)?.[0] ?? "";
   const state = /status\s*!?=\s*'?\w*$/.test(text);
   const fitting = (state ? STATES : [...ATTRIBUTES, ...keys.map(quoted)]).filter((key) => word !== "" && key.startsWith(word) && key !== word);

@@ -1,4 +1,4 @@
-"""Multiplies by the number in the model's file, wherever below the model's folder that lies."""
+"""Multiplies by the number in the model's file."""
 
 import json
 import os
@@ -7,9 +7,8 @@ import pathlib
 
 def init():
     global FACTOR
-    place = pathlib.Path(os.environ["AZUREML_MODEL_DIR"])
-    found = [place] if place.is_file() else sorted(place.rglob("*.txt"))
-    FACTOR = float(found[0].read_text())
+    found = next(pathlib.Path(os.environ["AZUREML_MODEL_DIR"]).glob("*/factor.txt"))
+    FACTOR = float(found.read_text())
 
 
 def run(data):

@@ -1,7 +1,7 @@
 //! A replica's model, where scripts look for it.
 //!
 //! `AZUREML_MODEL_DIR` ends in the model's name and version, and in it lies what was registered under its own name: the
-//! folder `model` or the file `model.pkl`. Nothing is copied for that; a link leads to what staging brought.
+//! folder `model` or the file `model.pkl`. Nothing is copied for that; links lead to the files that staging brought.
 
 use domain::{EnvironmentPlan, Place};
 use std::{
@@ -32,7 +32,7 @@ impl Model {
         let here = folder.join("azureml-models").join(own);
         let name = name_of(place).unwrap_or_else(|| "model".to_owned());
         fs::create_dir_all(&here)?;
-        symlink(staged, here.join(&name))?;
+        link(&fs::canonicalize(staged)?, &here.join(&name))?;
         Ok(Model { staged: staged.to_owned(), here, inside: inside.to_owned(), name })
     }
 
@@ -56,6 +56,19 @@ impl Model {
         let mut models = children.filter(|child| is_model(child));
         models.next().filter(|_| models.next().is_none())
     }
+}
+
+/// Real folders with links to the files in them: scripts walk folders, and a walk does not follow links to other folders.
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    if !from.symlink_metadata()?.is_dir() {
+        return symlink(from, to);
+    }
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        link(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
 }
 
 /// The last part of where it lies.
@@ -99,6 +112,7 @@ mod tests {
         let here = model.folder(false);
         assert!(here.ends_with("/azureml-models/iris/3"), "{here}");
         assert_eq!(fs::read_to_string(Path::new(&here).join("model/w.pkl")).unwrap(), "w");
+        assert!(!Path::new(&here).join("model").is_symlink(), "it can be walked");
         assert_eq!(model.folder(true), inside);
         assert_eq!(model.mount(), (staged, format!("{inside}/model")));
     }

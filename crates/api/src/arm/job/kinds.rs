@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The kind that a node runs.
 const COMMAND: &str = "Command";
 /// Kinds that consist of other jobs.
-const PARENTS: &[&str] = &["Pipeline"];
+const PARENTS: &[&str] = &["Pipeline", "Sweep"];
 
 /// A kind of job that is known and cannot run here yet.
 struct Waiting {
@@ -26,17 +26,6 @@ enum Form {
 }
 
 const WAITING: &[Waiting] = &[
-    Waiting {
-        kind: "Sweep",
-        needs: &[
-            ("trial", Form::Object),
-            ("searchSpace", Form::Object),
-            ("samplingAlgorithm", Form::Object),
-            ("objective", Form::Object),
-        ],
-        message: "`Sweep` jobs cannot run yet: this server does not search over parameters",
-        fix: "submit one `Command` job for each set of parameters",
-    },
     Waiting {
         kind: "Spark",
         needs: &[("entry", Form::Object), ("codeId", Form::Text)],
@@ -123,7 +112,6 @@ mod tests {
     #[test]
     fn every_kind_that_cannot_run_says_so_in_its_own_words() {
         let whole = [
-            ("Sweep", json!({"trial": {}, "searchSpace": {}, "samplingAlgorithm": {}, "objective": {}}), "search over"),
             ("Spark", json!({"entry": {}, "codeId": "x"}), "Spark cluster"),
             ("AutoML", json!({"taskDetails": {}}), "choose models"),
         ];
@@ -136,8 +124,8 @@ mod tests {
 
     #[test]
     fn a_mistake_in_the_body_is_told_before_that_it_could_not_run() {
-        let said = told(json!({"jobType": "Sweep", "trial": {}, "objective": []}));
-        assert!(said.contains("searchSpace") && said.contains("objective") && !said.contains("cannot run"), "{said}");
+        let said = told(json!({"jobType": "Spark", "entry": []}));
+        assert!(said.contains("entry") && said.contains("codeId") && !said.contains("cannot run"), "{said}");
     }
 
     #[test]

@@ -182,7 +182,10 @@ mod tests {
         });
         let read = tree(&body).unwrap();
         assert_eq!(read["search_space"]["m"]["values"][0]["c"]["type"], "uniform");
-        assert_eq!(read["early_termination"], json!({"type": "bandit", "slack_factor": 0.2, "evaluation_interval": 1, "delay_evaluation": 0}));
+        assert_eq!(
+            read["early_termination"],
+            json!({"type": "bandit", "slack_factor": 0.2, "evaluation_interval": 1, "delay_evaluation": 0})
+        );
         assert!(Sweep::of(&read).is_ok());
         assert_eq!(trial(&body)["limits"]["timeout"], "PT1M");
     }
@@ -190,7 +193,13 @@ mod tests {
     #[test]
     fn what_is_no_range_is_said() {
         let body = |range: Value| json!({"trial": {}, "searchSpace": {"x": range}, "objective": {"goal": "minimize", "primaryMetric": "m"}});
-        for range in [json!(["uniform", [1]]), json!(["flat", [0, 1]]), json!(3), json!(["choice", [1, 2]]), json!(["uniform", ["a", 1]])] {
+        for range in [
+            json!(["uniform", [1]]),
+            json!(["flat", [0, 1]]),
+            json!(3),
+            json!(["choice", [1, 2]]),
+            json!(["uniform", ["a", 1]]),
+        ] {
             let said = tree(&body(range.clone())).unwrap_err()[0].to_string();
             assert!(said.contains("is no range"), "{range}: {said}");
         }

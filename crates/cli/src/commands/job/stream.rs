@@ -35,7 +35,7 @@ const BUILD_LOG: &str = "system_logs/environment.log";
 pub(super) async fn follow(session: Session<'_>, name: &JobName) -> Done<ExitCode> {
     let output = session.output();
     let job = fetch(&session, name).await?;
-    if job["properties"]["jobType"] == "Pipeline" {
+    if matches!(job["properties"]["jobType"].as_str(), Some("Pipeline" | "Sweep")) {
         return steps::follow(session, name).await;
     }
     let mut follower = Follower { name, line: StatusLine::new(output), away_since: None, wrote: false, session };

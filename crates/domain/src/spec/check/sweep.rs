@@ -36,6 +36,11 @@ pub(super) fn sweep(found: &mut Found, at: &str, sweep: &Value) {
     termination(found, &key("early_termination"), &sweep["early_termination"]);
     let limits = &sweep["limits"];
     let (total, at_once) = (limits["max_total_trials"].as_i64(), limits["max_concurrent_trials"].as_i64());
+    for (name, count) in [("max_total_trials", total), ("max_concurrent_trials", at_once)] {
+        if count.is_some_and(|count| count < 1) {
+            found.say(key(&format!("limits.{name}")), "it must be at least 1", "change the number");
+        }
+    }
     if let (Some(total), Some(at_once)) = (total, at_once)
         && at_once > total
     {

@@ -8,7 +8,7 @@ use super::{
 
 pub(super) static JOB: Object = Object {
     name: "job",
-    doc: "Work to be done: one command, or something made of commands. So far command jobs can run; the other kinds are checked and kept.",
+    doc: "Work to be done: one command, or something made of commands. Command, pipeline and sweep jobs run; the other kinds are checked.",
     keys: &[
         SCHEMA,
         key("type", Kind::Words(JOBS), "The kind of job.").or("command"),

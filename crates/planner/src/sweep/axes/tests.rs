@@ -55,9 +55,14 @@ fn every_range_gives_what_its_name_says() {
         let drawn: Vec<Values> = (0..2000).map(|number| axes.values(&draw(&axes, 4, number))).collect();
         for (at, (name, is_so, share)) in claims.iter().enumerate() {
             let count = drawn.iter().filter(|values| is_so(values[*name].as_f64().unwrap())).count();
-            assert!((count as f64 / 2000.0 - share).abs() < if *share == 1.0 { 1e-9 } else { 0.04 }, "{name} {at}: {count}");
+            assert!(
+                (count as f64 / 2000.0 - share).abs() < if *share == 1.0 { 1e-9 } else { 0.04 },
+                "{name} {at}: {count}"
+            );
         }
-        let deep = drawn.iter().filter(|values| values["j"]["layers"]["many"].is_u64() || values["j"]["layers"]["many"].is_i64());
+        let deep = drawn
+            .iter()
+            .filter(|values| values["j"]["layers"]["many"].is_u64() || values["j"]["layers"]["many"].is_i64());
         assert!((deep.count() as f64 / 2000.0 - 1.0 / 12.0).abs() < 0.03);
     }
 }

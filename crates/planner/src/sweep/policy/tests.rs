@@ -113,7 +113,13 @@ fn truncation_stops_the_lowest_share() {
 #[test]
 fn halving_lets_the_best_share_of_a_rung_go_on() {
     let policy = || json!({"type": "asha", "factor": 3, "first": 1});
-    for (trials, stopped) in [("5", false), ("5 | 4", true), ("4 | 5", false), ("5 | 4 | 3 | 6 | 7 | 5.5", true), ("5 | 4 | 3 | 6 | 2 | 5.5", false)] {
+    for (trials, stopped) in [
+        ("5", false),
+        ("5 | 4", true),
+        ("4 | 5", false),
+        ("5 | 4 | 3 | 6 | 7 | 5.5", true),
+        ("5 | 4 | 3 | 6 | 2 | 5.5", false),
+    ] {
         assert_eq!(judged(policy(), Goal::Maximize, trials).is_some(), stopped, "{trials}");
     }
 }

@@ -67,11 +67,16 @@ impl Sim {
             [json!("random"), json!({"type": "random", "rule": "sobol", "seed": 3}), json!("grid"), json!("bayesian")];
         let algorithm = &algorithms[chance.below(algorithms.len())];
         let space = match algorithm == "grid" {
-            true => json!({"x": {"type": "choice", "values": [0.1, 0.5, 0.9]}, "m": {"type": "choice", "values": ["a", {"k": {"type": "choice", "values": [1, 2]}}]}}),
-            false => json!({"x": {"type": "uniform", "min_value": 0, "max_value": 1}, "m": {"type": "choice", "values": ["a", {"k": {"type": "randint", "upper": 5}}]}}),
+            true => {
+                json!({"x": {"type": "choice", "values": [0.1, 0.5, 0.9]}, "m": {"type": "choice", "values": ["a", {"k": {"type": "choice", "values": [1, 2]}}]}})
+            }
+            false => {
+                json!({"x": {"type": "uniform", "min_value": 0, "max_value": 1}, "m": {"type": "choice", "values": ["a", {"k": {"type": "randint", "upper": 5}}]}})
+            }
         };
         let timeout = if chance.unit() < 0.2 { 200 } else { 1_000_000 };
-        let limits = json!({"max_total_trials": total, "max_concurrent_trials": 1 + chance.below(total), "timeout": timeout});
+        let limits =
+            json!({"max_total_trials": total, "max_concurrent_trials": 1 + chance.below(total), "timeout": timeout});
         let policy = policies[chance.below(policies.len())].clone();
         let more = json!({"search_space": space, "sampling_algorithm": algorithm, "limits": limits, "early_termination": policy});
         Sim { sweep: sweep(more), seed, chance, now: 0, stop: None, trials: Vec::new(), ended: None }
@@ -83,7 +88,8 @@ impl Sim {
         for _ in 0..4000 {
             self.happen();
             let known = self.known();
-            let world = SweepWorld { seed: self.seed, now: Timestamp(self.now), stop: self.stop, ..world(&self.sweep, &known) };
+            let world =
+                SweepWorld { seed: self.seed, now: Timestamp(self.now), stop: self.stop, ..world(&self.sweep, &known) };
             let decisions = advance(&world);
             if self.chance.unit() < 0.1 {
                 assert_eq!(advance(&world), decisions, "the same world, the same decisions");
@@ -156,7 +162,10 @@ impl Sim {
                 }
                 SweepDecision::Keep { number, judged } => {
                     let trial = &mut self.trials[*number as usize];
-                    assert!(*judged > trial.judged && *judged <= trial.known as u64, "it is judged once, by what it has");
+                    assert!(
+                        *judged > trial.judged && *judged <= trial.known as u64,
+                        "it is judged once, by what it has"
+                    );
                     trial.judged = *judged;
                 }
                 SweepDecision::End { outcome, best } => {

@@ -4,10 +4,11 @@ use super::update::{Labels, change};
 use crate::{app::App, problem::Problem, resolve};
 use api::arm;
 use domain::{
-    JobName, JobState,
+    JobName, JobState, Search,
     pipeline::Graph,
     spec::{Mistake, check},
 };
+use serde::Serialize;
 use serde_json::Value;
 use store::{Error, JobRow, NOWHERE, NewJob, Tx, WorkspaceRow};
 
@@ -39,21 +40,30 @@ pub(super) fn submit(
     }
     let new = match arm::job::parent_kind(properties) {
         Some("Pipeline") => pipeline(app, workspace, tx, (&name, properties), by)?,
+        Some("Sweep") => sweep(app, workspace, tx, (&name, properties), by)?,
         _ => command(app, workspace, tx, (&name, properties), by)?,
     };
-    let (new, graph) = match new {
+    let (new, leader) = match new {
         Ok(new) => new,
         Err(mistakes) => return Ok(Submitted::Refused(Problem::mistakes(&format!("job `{name}`"), &mistakes))),
     };
     let seq = tx.insert_job(&new)?;
-    if let Some(graph) = graph {
-        tx.put_conductor(seq, &graph)?;
+    if let Some(leader) = leader {
+        tx.put_conductor(seq, &leader)?;
     }
     Ok(Submitted::Accepted(Box::new(born(seq, new))))
 }
 
 /// A job to accept, and what leads it where it consists of others.
-type Prepared = Result<(NewJob, Option<Graph>), Vec<Mistake>>;
+type Prepared = Result<(NewJob, Option<Leader>), Vec<Mistake>>;
+
+/// What leads a job that consists of others.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Leader {
+    Graph(Graph),
+    Search(Box<Search>),
+}
 
 fn command(
     app: &App,
@@ -123,7 +133,38 @@ fn pipeline(
         parent: None,
         reused: None,
     };
-    Ok(Ok((new, Some(woven.graph))))
+    Ok(Ok((new, Some(Leader::Graph(woven.graph)))))
+}
+
+fn sweep(
+    app: &App,
+    workspace: &WorkspaceRow,
+    tx: &mut Tx<'_>,
+    (name, properties): (&JobName, &Value),
+    by: String,
+) -> Result<Prepared, Error> {
+    let searched = match resolve::search(app, workspace, tx, name, properties)? {
+        Ok(searched) => searched,
+        Err(mistakes) => return Ok(Err(mistakes)),
+    };
+    let new = NewJob {
+        workspace: workspace.name.clone(),
+        name: name.clone(),
+        body: properties.to_string(),
+        plan: searched.plan,
+        kind: "Sweep",
+        experiment: searched.experiment.unwrap_or_else(|| DEFAULT_EXPERIMENT.into()),
+        target: String::new(),
+        cluster: NOWHERE.to_owned(),
+        priority: searched.priority,
+        max_retries: 0,
+        registers: false,
+        created_by: by,
+        at: app.now(),
+        parent: None,
+        reused: None,
+    };
+    Ok(Ok((new, Some(Leader::Search(Box::new(searched.search))))))
 }
 
 fn born(seq: i64, new: NewJob) -> JobRow {

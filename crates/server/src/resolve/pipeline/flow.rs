@@ -323,6 +323,10 @@ fn mapping(node: &Value) -> Vec<(String, String)> {
     };
     let mut all = Vec::new();
     for (output, inputs) in entries(some(node, "mapping").unwrap_or(&Value::Null)) {
+        let output = match read::binding(output) {
+            Some(Binding::OutputOf { name, .. }) => name,
+            _ => output.clone(),
+        };
         let many = inputs.as_array().map_or_else(|| vec![inputs], |many| many.iter().collect());
         all.extend(many.into_iter().filter_map(name_of).map(|input| (output.clone(), input)));
     }

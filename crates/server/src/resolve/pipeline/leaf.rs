@@ -1,10 +1,10 @@
 //! A step: the command job that a node with its component stands for, and its plan.
 
-use super::{Feed, Known, MOST, Made, Scope, Turn, Weaver, names_a_target, spec_of, unknown};
+use super::{Feed, Known, MOST, Made, Scope, Turn, Weaver, spec_of, unknown};
 use api::{
     arm::{
         pipeline::read::{self, Port},
-        tree::{entries, some},
+        tree::{entries, some, word},
     },
     blob::sha256,
 };
@@ -28,6 +28,9 @@ struct Late {
     place: Place,
     uri: String,
 }
+
+/// A plan, its spec, its target and cluster, and how often it may be tried again.
+type Planned = (Plan, CommandJob, String, String, u32);
 
 impl Weaver<'_, '_> {
     /// Makes one step; its outputs.
@@ -59,7 +62,11 @@ impl Weaver<'_, '_> {
             inputs.insert(name.clone(), self.input(&mut step, &mut late, name, feed, &port)?);
         }
         body.insert("inputs".into(), Value::Object(inputs));
-        let outputs = read::ports(component, "outputs");
+        let mut outputs = read::ports(component, "outputs");
+        if !word(component, "command").is_some_and(|command| command.contains("outputs.artifacts")) {
+            // All that a step leaves behind, whether it is declared or not.
+            outputs.remove("artifacts");
+        }
         body.insert("outputs".into(), self.outputs_of(scope, node, &outputs, turn)?);
         let before = std::mem::take(&mut self.lookup.bad);
         let resolved = self.planned(&name, &body, &late)?;
@@ -90,8 +97,8 @@ impl Weaver<'_, '_> {
     }
 
     /// Where it runs, and under which name it is shown.
-    fn place_of_work(&mut self, scope: &Scope<'_>, body: &mut Map<String, Value>, path: &str) {
-        let own = body.remove("computeId").and_then(|id| id.as_str().filter(names_a_target).map(str::to_owned));
+    fn place_of_work(&self, scope: &Scope<'_>, body: &mut Map<String, Value>, path: &str) {
+        let own = body.remove("computeId").and_then(|id| self.compute(scope, id.as_str()?));
         if let Some(id) = own.or_else(|| scope.compute.clone()) {
             body.insert("computeId".into(), json!(id));
         }
@@ -168,7 +175,7 @@ impl Weaver<'_, '_> {
     ) -> Result<Value, Error> {
         let named: Vec<String> =
             entries(some(node, "outputs").unwrap_or(&Value::Null)).map(|(name, _)| name.clone()).collect();
-        for name in unknown(named.iter(), declared) {
+        for name in unknown(named.iter().filter(|name| *name != "artifacts"), declared) {
             let message = format!("the component of step `{}` has no output `{name}`", turn.path);
             let names: Vec<&str> = declared.keys().map(String::as_str).collect();
             let fix = if names.is_empty() { "remove it".to_owned() } else { format!("it has: {}", names.join(", ")) };
@@ -200,7 +207,7 @@ impl Weaver<'_, '_> {
         name: &JobName,
         body: &Map<String, Value>,
         late: &BTreeMap<String, Late>,
-    ) -> Result<Option<(Plan, CommandJob, String, String, u32)>, Error> {
+    ) -> Result<Option<Planned>, Error> {
         let mut spec = match spec_of(body) {
             Ok(spec) => spec,
             Err(mistakes) => {

@@ -258,7 +258,10 @@ fn a_tree_is_the_file_with_nothing_filled_in() {
         "inputs": {"n": 4}
     });
     assert_eq!(spec, Spec::Tree(Noun::Job, expected));
-    assert_eq!(cannot_run(&spec).unwrap().message, "`type: pipeline` jobs cannot run yet; command jobs can");
+    assert_eq!(cannot_run(&spec), None);
+    let spark = read(Noun::Job, "", "type: spark\nentry: {file: x.py}\ncode: .\n", &[]).unwrap();
+    let said = "`type: spark` jobs cannot run yet; command, pipeline and sweep jobs can";
+    assert_eq!(cannot_run(&spark).unwrap().message, said);
     assert_eq!(cannot_run(&read(Noun::Job, "", "command: x\nenvironment: e", &[]).unwrap()), None);
 }
 
