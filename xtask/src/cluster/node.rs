@@ -69,7 +69,7 @@ failSwapOn: false
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 podLogsDir: '{}'
 volumePluginDir: /run/kubelet-plugins
-evictionHard: {{memory.available: 50Mi, nodefs.available: 1%, imagefs.available: 1%}}
+evictionHard: {{memory.available: 50Mi, nodefs.available: 200Mi, imagefs.available: 200Mi}}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 oomScoreAdj: 0
