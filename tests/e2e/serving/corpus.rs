@@ -33,6 +33,8 @@ const TWICE: &str = include_str!("scripts/twice.py");
 const MLMODEL: &str = "flavors:\n  python_function:\n    loader_module: twice\n    code: code\n    data: data\n    \
                        python_version: 3.12.0\n    env: {conda: conda.yaml}\nmlflow_version: 3.0.0\nmodel_uuid: 0a0b0c0d\n";
 const SERVER: &str = "name: ours\ndependencies:\n- python=3.12\n- pip:\n  - azureml-inference-server-http\n";
+/// What the files beside want of conda, of pip: not every machine has conda.
+const SCHEMA_ENV: &str = "name: ours\ndependencies:\n- python=3.12\n- pip:\n  - numpy\n  - azureml-inference-server-http\n  - inference-schema\n";
 const NUMBERS: &str = "{\"data\": [1, 2, 3]}";
 const TABLE: &str = "{\"input_data\": {\"columns\": [\"x\"], \"index\": [0, 1], \"data\": [[1], [2]]}}";
 
@@ -81,7 +83,7 @@ const SAMPLES: &[Sample] = &[
         file: "cli/endpoints/online/managed/openapi/deployment.yml",
         blanks: &[("<my-endpoint-name>", "my-endpoint"), ("<CODE_DIR>", "code-numpy")],
         sets: &[],
-        beside: &[("../../model-1/model/factor.txt", "3"), ("code-numpy/score.py", SCHEMA)],
+        beside: &[("../../model-1/model/factor.txt", "3"), ("code-numpy/score.py", SCHEMA), ("env.yml", SCHEMA_ENV)],
         request: "{\"data\": [[1.0, 2.0]]}",
         answer: "[[2.0, 4.0]]",
     },
@@ -97,7 +99,7 @@ const SAMPLES: &[Sample] = &[
         file: "cli/endpoints/online/managed/inference-schema/deployment-numpy.yml",
         blanks: &[("<endpoint_name>", "my-endpoint")],
         sets: &[],
-        beside: &[("code/score-numpy.py", SCHEMA)],
+        beside: &[("code/score-numpy.py", SCHEMA), ("env.yml", SCHEMA_ENV)],
         request: "{\"data\": [[1.0, 2.0]]}",
         answer: "[[2.0, 4.0]]",
     },
@@ -105,7 +107,7 @@ const SAMPLES: &[Sample] = &[
         file: "cli/endpoints/online/managed/inference-schema/deployment-pandas.yml",
         blanks: &[("<endpoint_name>", "my-endpoint")],
         sets: &[],
-        beside: &[("code/score-pandas.py", SCHEMA)],
+        beside: &[("code/score-pandas.py", SCHEMA), ("env.yml", SCHEMA_ENV)],
         request: "{\"data\": [[1.0, 2.0]]}",
         answer: "[[2.0, 4.0]]",
     },
@@ -113,7 +115,7 @@ const SAMPLES: &[Sample] = &[
         file: "cli/endpoints/online/managed/inference-schema/deployment-standard.yml",
         blanks: &[("<endpoint_name>", "my-endpoint")],
         sets: &[],
-        beside: &[("code/score-standard.py", SCORE)],
+        beside: &[("code/score-standard.py", SCORE), ("env.yml", SCHEMA_ENV)],
         request: NUMBERS,
         answer: "[7.0, 14.0, 21.0]",
     },
