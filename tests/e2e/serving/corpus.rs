@@ -75,7 +75,7 @@ const SAMPLES: &[Sample] = &[
         file: "cli/endpoints/online/managed/minimal/single-model-registered/deployment.yml",
         blanks: &[("{{ENDPOINT_NAME}}", "my-endpoint"), ("{{MODEL_VERSION}}", "1")],
         sets: &[],
-        beside: &[("../../../model-1/onlinescoring/score.py", SCORE)],
+        beside: &[("../../../model-1/onlinescoring/score.py", SCORE), ("env.yml", SERVER)],
         request: NUMBERS,
         answer: "[3.0, 6.0, 9.0]",
     },
