@@ -248,13 +248,16 @@ async fn a_deployment_of_what_is_not_there_is_refused_with_what_is() {
         (json!({"livenessProbe": {"failureThreshold": 0}}), "failureThreshold"),
         (json!({"model": "azureml:net:1"}), "nothing says what answers requests"),
         (json!({"codeConfiguration": {"scoringScript": "score.py"}}), "without the folder"),
-        (json!({"properties": {"peregrine.deploy_timeout_seconds": "soon"}}), "86400"),
     ] {
         let (_, message) = server.put(at, json!({"properties": properties})).await.refused(400);
         assert!(message.contains(expect), "{expect}: {message}");
     }
     let mut good = served(&server);
     good["properties"]["model"] = json!("azureml:net:1");
+    let mut late = good.clone();
+    late["properties"]["properties"] = json!({"peregrine.deploy_timeout_seconds": "soon"});
+    let (_, message) = server.put(at, late).await.refused(400);
+    assert!(message.contains("86400"), "{message}");
     server.put(at, good).await.expect(201);
     let plan = plan(&server, "blue").await;
     let serve = plan.serve.unwrap();
