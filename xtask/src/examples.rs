@@ -21,6 +21,7 @@ const NOUNS: &[(&str, &str)] = &[
     ("commandComponent", "component"),
     ("pipelineComponent", "component"),
     ("commandJob", "job"),
+    ("sweepJob", "job"),
     ("pipelineJob", "job"),
 ];
 
