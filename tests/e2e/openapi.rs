@@ -36,7 +36,7 @@ fn tried(home: &Home, how: &str, more: &[&str]) {
         crate::skip::skip(&format!("schemathesis {VERSION} is not kept here and the package index cannot be reached"));
         return;
     };
-    // Names that exist, so that more than 404 is seen; the agents' own routes wait for work by design.
+    // Names that exist, so that more than 404 is seen; the routes of agents and routers wait for news by design.
     let settings = "[parameters]\nworkspace = \"default\"\ngroup = \"default\"\nlocation = \"local\"\n\
                     subscription = \"00000000-0000-0000-0000-000000000000\"\n";
     let config = home.file("schemathesis.toml", settings);
@@ -50,7 +50,7 @@ fn tried(home: &Home, how: &str, more: &[&str]) {
         "-n",
         EXAMPLES,
         "--exclude-path-regex",
-        "^/agent/|^/mlflow/v2|^/api/2.0/mlflow|/mpu/",
+        "^/agent/|^/router/|^/mlflow/v2|^/api/2.0/mlflow|/mpu/",
         "--no-color",
         "--request-timeout",
         "20",
