@@ -130,7 +130,12 @@ fn request_body(route: &Route) -> Option<Value> {
 fn success(route: &Route) -> Value {
     let schema = match route.id {
         _ if is_page(route) => return json!({"description": "something for a browser"}),
-        _ if is_blob(route) || matches!(route.id, "health" | "health_alias" | "ready" | "metrics" | "job_artifact") => {
+        _ if is_blob(route)
+            || matches!(
+                route.id,
+                "health" | "health_alias" | "ready" | "metrics" | "job_artifact" | "online_endpoint_counters"
+            ) =>
+        {
             return json!({"description": "the bytes, or nothing"});
         }
         id if LISTS.contains(&id) => json!({"$ref": "#/components/schemas/Page"}),

@@ -80,8 +80,8 @@ impl Tx<'_> {
     ) -> Result<(), Error> {
         self.exec(
             "update replicas set address = coalesce(?2, address), ready = ?3, \
-             ready_at = case when ?3 = 1 then coalesce(ready_at, ?4) else ready_at end where job_seq = ?1",
-            &[seq.into(), address.map(|address| address.to_string()).into(), ready.into(), now.into()],
+             ready_at = coalesce(ready_at, ?4) where job_seq = ?1",
+            &[seq.into(), address.map(|address| address.to_string()).into(), ready.into(), ready.then_some(now).into()],
         )?;
         self.ring(Bell::Serving);
         Ok(())
