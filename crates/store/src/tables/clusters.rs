@@ -49,7 +49,17 @@ pub enum TargetState {
 const CLUSTER: &str = "name, generation, digest, seen_at, skew_ms, created_at";
 const TARGET: &str = "workspace, cluster, body, state, findings, check_id, operation, checked_at";
 
+/// The name under which a place is known that a steward looks after; no cluster can be called so.
+pub fn site_name(workspace: &str, compute: &str) -> String {
+    format!("@{workspace}/{compute}")
+}
+
 impl ClusterRow {
+    /// Whether this is one target that a steward looks after, and no cluster that somebody registered.
+    pub fn is_site(&self) -> bool {
+        self.name.starts_with('@')
+    }
+
     /// Whether it was heard of in the last `silent_ms`.
     pub fn answers(&self, now: Timestamp, silent_ms: i64) -> bool {
         self.seen_at.is_some_and(|seen| now.0 - seen.0 < silent_ms)
