@@ -203,9 +203,11 @@ impl Steward {
 
     async fn check(&mut self, site: &mut impl Site, desk: &impl Desk) -> Result<(), Trouble> {
         let findings = site.check().await;
+        // Work may be sent there as soon as the checks are passed.
+        let facts = site.look().await.ok().map(|look| look.facts);
         let checks = std::mem::take(&mut self.checks);
         let results = checks.into_iter().map(|check| CheckResult { id: check.id, done: true, findings: findings.clone() });
-        let report = ClusterReport { checks: results.collect(), ..ClusterReport::default() };
+        let report = ClusterReport { facts, checks: results.collect(), news: Vec::new() };
         desk.report(report).await.map_err(|why| Trouble::new("server", why))
     }
 }

@@ -48,9 +48,6 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(login: Login, folder: PathBuf) -> Result<Connection, Trouble> {
-        plain("host", &login.host)?;
-        plain("user", &login.user)?;
-        login.jump.iter().try_for_each(|jump| plain("jump host", jump))?;
         let cannot = |error: std::io::Error| Trouble::new("connect", format!("cannot use a folder of this machine: {error}"));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(cannot)?;
         let socket = tempfile::Builder::new().prefix("peregrine-ssh-").tempdir().map_err(cannot)?;
@@ -65,6 +62,9 @@ impl Connection {
     /// Makes the connection anew. The host must be known, or show the key that someone vouched for.
     pub(super) async fn open(&mut self) -> Result<(), Trouble> {
         self.close().await;
+        plain("host", &self.login.host)?;
+        plain("user", &self.login.user)?;
+        self.login.jump.iter().try_for_each(|jump| plain("jump host", jump))?;
         self.vouch().await?;
         let key = self.socket.path().join("key");
         if let Some(private) = &self.login.private_key {

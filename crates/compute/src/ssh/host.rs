@@ -149,18 +149,21 @@ impl Host {
                     let attempt = AttemptId::parse(name).ok();
                     look.held.extend(attempt.map(|attempt| Held { attempt, parts: Vec::new() }));
                 }
-                [what, name, index, ..] => {
+                [what, name, index, ref rest @ ..] => {
                     let Some(held) = look.held.iter_mut().find(|held| held.attempt.to_string() == name) else { continue };
                     let Ok(index) = index.parse() else { continue };
-                    let state = match what {
-                        "runs" => PartState::Runs(self.system.name.clone()),
-                        "left" => PartState::Left,
-                        "rebooted" => gone("NodeRestarted", "the machine was restarted".to_owned()),
-                        _ => {
+                    let state = match (what, rest) {
+                        ("runs", _) => PartState::Runs(self.system.name.clone()),
+                        // It leaves so when the end of the attempt is on record.
+                        ("left", _) => PartState::Left,
+                        ("rebooted", _) => gone("NodeRestarted", "the machine was restarted".to_owned()),
+                        (_, code) => {
                             let log = self.connection.script(&scripts::last_words(&self.key, &held.attempt, index)).await;
                             let log = log.unwrap_or_default();
                             let last = log.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("nothing");
-                            gone("AgentLost", format!("its agent was killed; the last it printed: {last}"))
+                            let signal = code.first().and_then(|code| code.parse().ok()).is_some_and(|code: u32| code > 128);
+                            let how = if signal { "was killed" } else { "failed" };
+                            gone("AgentLost", format!("its agent {how}; the last it printed: {last}"))
                         }
                     };
                     held.parts.push(Part { index, state });

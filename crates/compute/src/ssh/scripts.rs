@@ -1,7 +1,8 @@
 //! What a machine's own shell is asked to do. Plain POSIX `sh`; every value that comes from elsewhere is quoted.
 //!
 //! Everything of ours lies in `~/.peregrine-agent`: `bin/<digest>/peregrine`, `shared` (environments), and a folder per
-//! target of a server with `port`, `tunnel` and `attempts/<attempt>/{token,authority,boot,<part>/…}`.
+//! target of a server with `port`, `tunnel` and `a/<attempt>/{token,authority,boot,<part>/…}`. Names are short,
+//! for the agent has a socket below them.
 
 use crate::shell::quote;
 use domain::{AttemptId, cluster::Launch};
@@ -22,7 +23,7 @@ fn folder(key: &str) -> String {
 /// Takes the place of an earlier connection that the machine has not given up yet; prints the port it led back by.
 pub(super) fn arrive(key: &str) -> String {
     format!(
-        r#"{WORDS}{}mkdir -p "$d/attempts" "$top/shared" || exit 1
+        r#"{WORDS}{}mkdir -p "$d/a" "$top/shared" || exit 1
 p=$$
 while [ "$p" -gt 1 ]; do
   case "$(cat "/proc/$p/comm" 2>/dev/null)" in sshd*) break ;; esac
@@ -53,7 +54,7 @@ echo "memory $(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
 echo "gpus $(nvidia-smi -L 2>/dev/null | grep -c '^GPU')"
 echo "libc $(getconf GNU_LIBC_VERSION 2>/dev/null)"
 echo "python $(python3 --version 2>/dev/null)"
-echo "disk $(df -Pk "$HOME" | sed -n 's/^[^ ]* *[0-9]* *[0-9]* *\([0-9]*\) .*/\1/p')"
+set -- $(df -Pk "$HOME" | tail -n 1); echo "disk $4"
 "#;
 
 /// Where a program with this digest lies.
@@ -71,18 +72,19 @@ pub(super) fn look(key: &str) -> String {
     format!(
         r#"{WORDS}{}echo "now $(date +%s)"
 boot=$(cat /proc/sys/kernel/random/boot_id)
-for a in "$d"/attempts/att_*; do
+for a in "$d"/a/att_*; do
   [ -d "$a" ] || continue
   n=${{a##*/}}
   echo "attempt $n"
   for q in "$a"/[0-9]*; do
     [ -d "$q" ] || continue
     i=${{q##*/}}
-    if [ -e "$q/left" ]; then echo "left $n $i $(cat "$q/left")"
-    elif [ "$(cat "$a/boot")" != "$boot" ]; then echo "rebooted $n $i"
-    elif alive "$q/pid"; then echo "runs $n $i"
-    else echo "dead $n $i"; for p in $(owned "$q"); do kill -9 "$p" 2>/dev/null; done
-    fi
+    left=$(cat "$q/left" 2>/dev/null)
+    case "$left" in 0|1) echo "left $n $i"; continue ;; esac
+    if [ "$(cat "$a/boot")" != "$boot" ]; then echo "rebooted $n $i"; continue; fi
+    if [ -z "$left" ] && alive "$q/pid"; then echo "runs $n $i"; continue; fi
+    echo "dead $n $i ${{left:-137}}"
+    for p in $(owned "$q"); do kill -9 "$p" 2>/dev/null; done
   done
 done
 "#,
@@ -94,9 +96,9 @@ done
 pub(super) fn launch(key: &str, digest: &str, launch: &Launch) -> String {
     let attempt = launch.attempt.to_string();
     let mut text = format!(
-        r#"{WORDS}{}a="$d/attempts/"{}
+        r#"{WORDS}{}a="$d/a/"{}
 [ -e "$a" ] && exit 0
-n="$d/attempts/new-"{}; rm -rf "$n"; mkdir -p "$n" || exit 1
+n="$d/a/new-"{}; rm -rf "$n"; mkdir -p "$n" || exit 1
 printf %s {} > "$n/token" && printf %s {} > "$n/authority" && cat /proc/sys/kernel/random/boot_id > "$n/boot" || exit 1
 mv "$n" "$a" || exit 1
 export PEREGRINE_SERVER_FILE="$d/server" PEREGRINE_TOKEN_FILE="$a/token" PEREGRINE_CA_FILE="$a/authority"
@@ -113,7 +115,7 @@ export PEREGRINE_ATTEMPT={} PEREGRINE_SHARED="$top/shared" PEREGRINE_OUTSIDE=1 P
         // The shell in between lives as long as the agent and writes down how it left.
         let run = r#"{ "$0" agent pod & p=$!; echo "$p $(sed "s/.*) //" "/proc/$p/stat" | cut -d " " -f 20)" > pid.new; mv pid.new pid; wait "$p"; echo "$?" > left; }"#;
         text += &format!(
-            "mkdir -p \"$a/{part}/home\" && cd \"$a/{part}\" || exit 1\nPEREGRINE_PART={part} PEREGRINE_HOME=\"$a/{part}/home\" setsid nohup sh -c {} {} > log 2>&1 < /dev/null &\n",
+            "mkdir -p \"$a/{part}/h\" && cd \"$a/{part}\" || exit 1\nPEREGRINE_PART={part} PEREGRINE_HOME=\"$a/{part}/h\" setsid nohup sh -c {} {} > log 2>&1 < /dev/null &\n",
             quote(run),
             program(digest),
         );
@@ -126,7 +128,7 @@ export PEREGRINE_ATTEMPT={} PEREGRINE_SHARED="$top/shared" PEREGRINE_OUTSIDE=1 P
 /// Ends whatever of an attempt runs, politely first, and removes its folder.
 pub(super) fn remove(key: &str, attempt: &AttemptId) -> String {
     format!(
-        r#"{WORDS}{}a="$d/attempts/"{}
+        r#"{WORDS}{}a="$d/a/"{}
 [ -d "$a" ] || exit 0
 for q in "$a"/[0-9]*; do alive "$q/pid" && read -r p b < "$q/pid" && kill "$p" 2>/dev/null; done
 for t in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
@@ -146,5 +148,5 @@ chmod -R u+w "$a" 2>/dev/null; rm -rf "$a"
 
 /// The last lines of what an agent printed before it ended without a word.
 pub(super) fn last_words(key: &str, attempt: &AttemptId, part: u32) -> String {
-    format!("{WORDS}{}tail -c 600 \"$d/attempts/\"{}/{part}/log 2>/dev/null\n", folder(key), quote(&attempt.to_string()))
+    format!("{WORDS}{}tail -c 600 \"$d/a/\"{}/{part}/log 2>/dev/null\n", folder(key), quote(&attempt.to_string()))
 }

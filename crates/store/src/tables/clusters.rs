@@ -60,6 +60,14 @@ impl ClusterRow {
         self.name.starts_with('@')
     }
 
+    /// Its name for people: of a place, the target's.
+    pub fn shown(&self) -> &str {
+        match self.is_site() {
+            true => self.name.rsplit('/').next().unwrap_or(&self.name),
+            false => &self.name,
+        }
+    }
+
     /// Whether it was heard of in the last `silent_ms`.
     pub fn answers(&self, now: Timestamp, silent_ms: i64) -> bool {
         self.seen_at.is_some_and(|seen| now.0 - seen.0 < silent_ms)
@@ -67,9 +75,11 @@ impl ClusterRow {
 
     /// When it was last heard of, in words.
     pub fn last_heard(&self, now: Timestamp) -> String {
+        let what = if self.is_site() { "machine" } else { "cluster" };
+        let name = self.shown();
         match self.seen_at {
-            Some(seen) => format!("cluster `{}` was last heard of {} ago", self.name, about(now.since(seen))),
-            None => format!("cluster `{}` was never heard of", self.name),
+            Some(seen) => format!("{what} `{name}` was last heard of {} ago", about(now.since(seen))),
+            None => format!("{what} `{name}` was never heard of"),
         }
     }
 }
