@@ -39,6 +39,8 @@ pub(super) fn complete(spec: &mut Compute, args: &ComputeCreate) -> Done {
     let named = args.private_key.clone().or_else(|| Some(ssh.get("ssh_private_key_file")?.as_str()?.into()));
     ssh.shift_remove("ssh_private_key_file");
     if let Some(file) = named {
+        let of_home = file.strip_prefix("~").ok().and_then(|rest| Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(rest)));
+        let file = of_home.unwrap_or(file);
         let base = args.common.file.file.as_deref().and_then(Path::parent).filter(|_| args.private_key.is_none());
         ssh.insert("ssh_private_key".into(), json!(private_key(&base.unwrap_or(Path::new("")).join(file))?));
     }
