@@ -63,7 +63,11 @@ impl Machine {
         let usual = [("--address", "127.0.0.1"), ("--user", &self.user), ("--port", &port), ("--private-key", &key)];
         let usual = usual.into_iter().filter(|(name, _)| flags.iter().all(|(other, _)| name != other));
         let all = usual.chain(flags.iter().copied()).map(|(name, value)| format!("{name}={value}"));
-        ["compute", "attach", "--type", "virtualmachine", "-n", "box"].map(str::to_owned).into_iter().chain(all).collect()
+        ["compute", "attach", "--type", "virtualmachine", "-n", "box"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(all)
+            .collect()
     }
 
     fn attempts(&self) -> Vec<PathBuf> {

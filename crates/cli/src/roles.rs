@@ -98,7 +98,8 @@ async fn serve(config: &Config) -> Done {
     };
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let driver = compute::LocalDriver::new(program.clone(), home.clone());
-    let stewards = sites::Sites { store: store.clone(), home: home.clone(), program, url: listening.url.clone(), authority };
+    let stewards =
+        sites::Sites { store: store.clone(), home: home.clone(), program, url: listening.url.clone(), authority };
     let (stop_sender, stop) = watch::channel(false);
     let context = Context {
         store: store.clone(),

@@ -135,7 +135,8 @@ fn places(tx: &mut Tx<'_>) -> Result<Vec<Place>, store::Error> {
 fn login(place: &Place) -> Login {
     let word = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     let secret = |key: &str| {
-        let found = place.secrets.iter().find(|(path, value)| path.rsplit('.').next() == Some(key) && !value.is_empty());
+        let found =
+            place.secrets.iter().find(|(path, value)| path.rsplit('.').next() == Some(key) && !value.is_empty());
         found.map(|(_, value)| value.clone())
     };
     Login {

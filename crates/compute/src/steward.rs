@@ -8,7 +8,8 @@
 use domain::{
     AttemptId, Timestamp,
     cluster::{
-        AttemptNews, Check, CheckResult, ClusterAnswer, ClusterFacts, ClusterPoll, ClusterReport, ClusterWhat, Finding, Launch,
+        AttemptNews, Check, CheckResult, ClusterAnswer, ClusterFacts, ClusterPoll, ClusterReport, ClusterWhat, Finding,
+        Launch,
     },
 };
 use std::{collections::BTreeMap, future::Future, time::Duration};
@@ -206,7 +207,8 @@ impl Steward {
         // Work may be sent there as soon as the checks are passed.
         let facts = site.look().await.ok().map(|look| look.facts);
         let checks = std::mem::take(&mut self.checks);
-        let results = checks.into_iter().map(|check| CheckResult { id: check.id, done: true, findings: findings.clone() });
+        let results =
+            checks.into_iter().map(|check| CheckResult { id: check.id, done: true, findings: findings.clone() });
         let report = ClusterReport { facts, checks: results.collect(), news: Vec::new() };
         desk.report(report).await.map_err(|why| Trouble::new("server", why))
     }

@@ -48,7 +48,8 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(login: Login, folder: PathBuf) -> Result<Connection, Trouble> {
-        let cannot = |error: std::io::Error| Trouble::new("connect", format!("cannot use a folder of this machine: {error}"));
+        let cannot =
+            |error: std::io::Error| Trouble::new("connect", format!("cannot use a folder of this machine: {error}"));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(cannot)?;
         let socket = tempfile::Builder::new().prefix("peregrine-ssh-").tempdir().map_err(cannot)?;
         Ok(Connection { login, folder, socket, master: None })
@@ -68,7 +69,8 @@ impl Connection {
         self.vouch().await?;
         let key = self.socket.path().join("key");
         if let Some(private) = &self.login.private_key {
-            write_secret(&key, private).map_err(|error| Trouble::new("login", format!("cannot hand the key to ssh: {error}")))?;
+            write_secret(&key, private)
+                .map_err(|error| Trouble::new("login", format!("cannot hand the key to ssh: {error}")))?;
         }
         let opened = self.start(&key).await;
         // ssh has read it by now, or never will.
@@ -90,7 +92,10 @@ impl Connection {
                 let ask = self.socket.path().join("ask");
                 let written = write_program(&ask, "#!/bin/sh\nprintf '%s\\n' \"$PEREGRINE_SSH_ANSWER\"\n");
                 written.map_err(|error| Trouble::new("login", format!("cannot hand the password to ssh: {error}")))?;
-                command.env("SSH_ASKPASS", ask).env("SSH_ASKPASS_REQUIRE", "force").env("PEREGRINE_SSH_ANSWER", password);
+                command
+                    .env("SSH_ASKPASS", ask)
+                    .env("SSH_ASKPASS_REQUIRE", "force")
+                    .env("PEREGRINE_SSH_ANSWER", password);
             }
             None => drop(command.args(["-o", "BatchMode=yes"])),
         }
@@ -227,10 +232,14 @@ impl Connection {
         let Some(key) = shown.iter().find(|key| &key.fingerprint == expected) else {
             let list: Vec<&str> = shown.iter().map(|key| key.fingerprint.as_str()).collect();
             let why = format!("`{}` shows the key {} and not {expected}", self.login.host, list.join(" or "));
-            return Err(Trouble::new("host key", format!("{why}; if its key was changed on purpose, attach again with the new one")));
+            return Err(Trouble::new(
+                "host key",
+                format!("{why}; if its key was changed on purpose, attach again with the new one"),
+            ));
         };
         let line = format!("{}\n", key.line);
-        fs::write(&known, line).map_err(|error| Trouble::new("host key", format!("cannot write down the host's key: {error}")))
+        fs::write(&known, line)
+            .map_err(|error| Trouble::new("host key", format!("cannot write down the host's key: {error}")))
     }
 
     /// Whether a key of the host is among those known here.
@@ -313,7 +322,9 @@ async fn output(mut command: Command, input: Input<'_>, limit: Duration) -> Resu
         }
         Input::File(file) => {
             let opened = fs::File::open(file);
-            command.stdin(opened.map_err(|error| Trouble::new("agent", format!("cannot read this program's file: {error}")))?);
+            command.stdin(
+                opened.map_err(|error| Trouble::new("agent", format!("cannot read this program's file: {error}")))?,
+            );
             None
         }
     };
@@ -363,7 +374,10 @@ fn plain(what: &str, word: &str) -> Result<(), Trouble> {
 
 fn no_client(error: &std::io::Error) -> Trouble {
     let why = match error.kind() {
-        ErrorKind::NotFound => "OpenSSH's client is not installed on the server's machine (Debian: `apt install openssh-client`)".to_owned(),
+        ErrorKind::NotFound => {
+            "OpenSSH's client is not installed on the server's machine (Debian: `apt install openssh-client`)"
+                .to_owned()
+        }
         _ => format!("cannot start ssh: {error}"),
     };
     Trouble::new("connect", why)
@@ -373,7 +387,9 @@ fn trouble_of(said: &str, login: &Login, late: bool) -> Trouble {
     let place = format!("{}:{}", login.host, login.port);
     let has = |text: &str| said.contains(text);
     if has("REMOTE HOST IDENTIFICATION HAS CHANGED") || has("Host key verification failed") {
-        let why = format!("`{place}` does not show the key it is known by; if it was changed on purpose, attach again with the new one as `--host-key`");
+        let why = format!(
+            "`{place}` does not show the key it is known by; if it was changed on purpose, attach again with the new one as `--host-key`"
+        );
         return Trouble::new("host key", why);
     }
     if has("Permission denied") || has("Too many authentication failures") {

@@ -82,7 +82,8 @@ impl Host {
         let file = self.program.clone();
         let read = tokio::task::spawn_blocking(move || fs::read(file)).await;
         let bytes = read.map_err(|_| Trouble::new("agent", "interrupted"))?;
-        let bytes = bytes.map_err(|error| Trouble::new("agent", format!("cannot read this program's own file: {error}")))?;
+        let bytes =
+            bytes.map_err(|error| Trouble::new("agent", format!("cannot read this program's own file: {error}")))?;
         let sum = digest(&SHA256, &bytes);
         let name: String = sum.as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
         let mut said = self.connection.script(&scripts::has_program(&name)).await?;
@@ -150,7 +151,9 @@ impl Host {
                     look.held.extend(attempt.map(|attempt| Held { attempt, parts: Vec::new() }));
                 }
                 [what, name, index, ref rest @ ..] => {
-                    let Some(held) = look.held.iter_mut().find(|held| held.attempt.to_string() == name) else { continue };
+                    let Some(held) = look.held.iter_mut().find(|held| held.attempt.to_string() == name) else {
+                        continue;
+                    };
                     let Ok(index) = index.parse() else { continue };
                     let state = match (what, rest) {
                         ("runs", _) => PartState::Runs(self.system.name.clone()),
@@ -158,10 +161,12 @@ impl Host {
                         ("left", _) => PartState::Left,
                         ("rebooted", _) => gone("NodeRestarted", "the machine was restarted".to_owned()),
                         (_, code) => {
-                            let log = self.connection.script(&scripts::last_words(&self.key, &held.attempt, index)).await;
+                            let log =
+                                self.connection.script(&scripts::last_words(&self.key, &held.attempt, index)).await;
                             let log = log.unwrap_or_default();
                             let last = log.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("nothing");
-                            let signal = code.first().and_then(|code| code.parse().ok()).is_some_and(|code: u32| code > 128);
+                            let signal =
+                                code.first().and_then(|code| code.parse().ok()).is_some_and(|code: u32| code > 128);
                             let how = if signal { "was killed" } else { "failed" };
                             gone("AgentLost", format!("its agent {how}; the last it printed: {last}"))
                         }
@@ -208,7 +213,8 @@ impl Site for Host {
         match self.ready().await {
             Ok(()) => {
                 let system = &self.system;
-                let has = format!("{} CPUs, {} MiB of memory, {} GPUs", system.cpus, system.memory_kib >> 10, system.gpus);
+                let has =
+                    format!("{} CPUs, {} MiB of memory, {} GPUs", system.cpus, system.memory_kib >> 10, system.gpus);
                 let python = if system.python.is_empty() { "no Python" } else { &system.python };
                 vec![
                     finding("connect", true, format!("`{}` answers and its key is the one vouched for", system.name)),
@@ -273,7 +279,10 @@ mod tests {
 
     #[test]
     fn a_machine_that_cannot_run_the_agent_is_told_apart() {
-        let said = format!("name box\nkind Linux {}\nboot b\ncpus 8\nmemory 16000000\ngpus 0\nlibc glibc 2.36\npython Python 3.11.2\ndisk 900000\n", std::env::consts::ARCH);
+        let said = format!(
+            "name box\nkind Linux {}\nboot b\ncpus 8\nmemory 16000000\ngpus 0\nlibc glibc 2.36\npython Python 3.11.2\ndisk 900000\n",
+            std::env::consts::ARCH
+        );
         let system = read_system(&said);
         assert_eq!((system.name.as_str(), system.cpus, system.memory_kib), ("box", 8, 16_000_000));
         assert_eq!(fit(&system), Ok(()));

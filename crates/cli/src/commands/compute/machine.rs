@@ -39,7 +39,10 @@ pub(super) fn complete(spec: &mut Compute, args: &ComputeCreate) -> Done {
     let named = args.private_key.clone().or_else(|| Some(ssh.get("ssh_private_key_file")?.as_str()?.into()));
     ssh.shift_remove("ssh_private_key_file");
     if let Some(file) = named {
-        let of_home = file.strip_prefix("~").ok().and_then(|rest| Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(rest)));
+        let of_home = file
+            .strip_prefix("~")
+            .ok()
+            .and_then(|rest| Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(rest)));
         let file = of_home.unwrap_or(file);
         let base = args.common.file.file.as_deref().and_then(Path::parent).filter(|_| args.private_key.is_none());
         ssh.insert("ssh_private_key".into(), json!(private_key(&base.unwrap_or(Path::new("")).join(file))?));
@@ -102,9 +105,11 @@ mod tests {
 
     #[test]
     fn a_key_that_nobody_vouches_for_is_found_in_what_the_check_says() {
-        let target = |passed, detail: &str| json!({"properties": {"properties": {"checks": [
-            {"check": "host key", "passed": passed, "detail": detail},
-        ]}}});
+        let target = |passed, detail: &str| {
+            json!({"properties": {"properties": {"checks": [
+                {"check": "host key", "passed": passed, "detail": detail},
+            ]}}})
+        };
         let said = "nobody has vouched for `box`, which shows the key SHA256:abc+/1; compare it";
         assert_eq!(unknown_key(&target(false, said)).as_deref(), Some("SHA256:abc+/1"));
         assert_eq!(unknown_key(&target(true, said)), None);

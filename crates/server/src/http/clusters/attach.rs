@@ -36,7 +36,12 @@ pub(crate) struct Attached {
 }
 
 /// What a target becomes that is a place of its own, looked after from here.
-pub(crate) fn site(app: &App, (workspace, row): (&WorkspaceRow, &ComputeRow), ticket: &Ticket, now: Timestamp) -> Attached {
+pub(crate) fn site(
+    app: &App,
+    (workspace, row): (&WorkspaceRow, &ComputeRow),
+    ticket: &Ticket,
+    now: Timestamp,
+) -> Attached {
     let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
     let row = TargetRow {
         workspace: workspace.name.clone(),

@@ -161,7 +161,11 @@ fn mistakes(kind: &str, inner: &Value) -> Vec<Mistake> {
     }
     if kind == MACHINE && text(&inner["administratorAccount"], "username").is_none() {
         let at = "properties.administratorAccount.username";
-        bad.push(Mistake::new(at, "who to log in as is missing", "name a user of the machine (`admin_username` in a file)"));
+        bad.push(Mistake::new(
+            at,
+            "who to log in as is missing",
+            "name a user of the machine (`admin_username` in a file)",
+        ));
     }
     if let Some(port) = inner.get("sshPort").filter(|port| !port.is_null())
         && !port.as_u64().is_some_and(|port| (1..=65_535).contains(&port))
