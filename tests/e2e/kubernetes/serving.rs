@@ -46,7 +46,7 @@ ThreadingHTTPServer(("", int(os.environ["SERVER_PORT"])), Answers).serve_forever
 pub(super) fn a_model_is_replaced_and_its_pods_killed_without_a_lost_request(lab: &Lab) {
     let home = lab.home;
     home.file("serve/serve.py", SERVER);
-    home.file("weights/weights.txt", "1 2 3\n");
+    home.file("model/weights.txt", "1 2 3\n");
     home.file("request.json", "{\"x\": 1}");
     home.file("iris.yml", "name: iris\ncompute: azureml:lab\nauth_mode: key\n");
     home.ok(&["online-endpoint", "create", "-f", "iris.yml", "-o", "none"]);
@@ -72,7 +72,7 @@ pub(super) fn a_model_is_replaced_and_its_pods_killed_without_a_lost_request(lab
     });
     assert_eq!((&load["failed"], &load["deployments"]["blue"]), (&json!(0), &json!(400)), "{load}");
 
-    home.file("weights/weights.txt", "4 5 6\n");
+    home.file("model/weights.txt", "4 5 6\n");
     deploy(lab, "green", &[]);
     assert_eq!(answer(home, &["-d", "green"])["weights"], "4 5 6");
     assert_eq!(answer(home, &[])["by"], "blue", "a new deployment has no traffic of its own");
@@ -91,7 +91,7 @@ fn deploy(lab: &Lab, name: &str, more: &[&str]) {
     let (image, file) = (lab.cluster.fact("PYTHON_IMAGE"), format!("{name}.yml"));
     let route = |path: &str| format!("{{port: 8000, path: {path}}}");
     let text = format!(
-        "name: {name}\nendpoint_name: iris\ntype: kubernetes\nmodel: {{path: weights}}\n\
+        "name: {name}\nendpoint_name: iris\ntype: kubernetes\nmodel: {{path: model}}\n\
          code_configuration: {{code: serve, scoring_script: serve.py}}\n\
          environment:\n  image: '{image}'\n  inference_config:\n    liveness_route: {}\n    readiness_route: {}\n    scoring_route: {}\n\
          environment_variables: {{NAME: {name}}}\nproperties: {{peregrine.command: python3 serve.py}}\n\

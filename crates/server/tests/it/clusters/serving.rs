@@ -1,6 +1,6 @@
 //! Endpoints on a cluster: where they are called, who is told of their replicas, and what is refused.
 
-use super::{Operator, facts};
+use super::{Operator, facts, on_lab};
 use crate::Server;
 use api::Client;
 use domain::{
@@ -40,6 +40,10 @@ async fn an_endpoint_on_a_cluster_is_for_that_cluster_s_routers() {
     operator.report(ClusterReport { facts: Some(inference.clone()), ..ClusterReport::default() }).await;
     let shown = server.get("onlineEndpoints/ep1").await.expect(200);
     assert!(shown["properties"]["scoringUri"].is_null(), "nobody knows yet where: {shown}");
+    let served_only = ClusterFacts { training: false, ..inference.clone() };
+    operator.report(ClusterReport { facts: Some(served_only), ..ClusterReport::default() }).await;
+    let (_, message) = server.put("jobs/trains", on_lab(json!({}))).await.refused(400);
+    assert!(message.contains("training is not enabled"), "{message}");
     let addressed = ClusterFacts { scoring_url: "http://192.0.2.1".into(), ..inference };
     operator.report(ClusterReport { facts: Some(addressed), ..ClusterReport::default() }).await;
     let shown = server.get("onlineEndpoints/ep1").await.expect(200);
