@@ -221,7 +221,9 @@ async fn call(
         sleep(NOTICE).await;
     }
     if elsewhere && (url.is_empty() || !routers.is_followed(&site)) {
-        anyhow::bail!("the router of cluster `{site}` was not heard of, or has no address; see `peregrine extension status`");
+        anyhow::bail!(
+            "the router of cluster `{site}` was not heard of, or has no address; see `peregrine extension status`"
+        );
     }
     let token = routers.bearer(key).await.context("the endpoint is gone")?;
     let client = api::Client::new(api::Connection { url, token, authority })?;

@@ -128,7 +128,8 @@ pub fn judge(seen: &Seen, server: &ServerSeen, settings: &Settings, stage: Stage
         Stage::Test => skipped("P40101", "PERMISSION_MISSING", "asked before something is changed"),
         _ => denied(seen),
     };
-    let mut all = vec![too_old(seen), permission, terminating(seen), definition(seen), elsewhere(seen), nodes(seen, settings)];
+    let mut all =
+        vec![too_old(seen), permission, terminating(seen), definition(seen), elsewhere(seen), nodes(seen, settings)];
     all.extend(INFERENCE.iter().map(|(code, name)| skipped(code, name, "cannot be so here: the router is our own")));
     all.extend([router(seen, settings, stage), certificate(seen, settings)]);
     all.extend([prometheus(seen, settings), loopback(server)]);
@@ -253,9 +254,12 @@ fn router(seen: &Seen, settings: &Settings, stage: Stage) -> Health {
     match (&settings.inference, &seen.router) {
         (None, _) => skipped(code, name, "endpoints are not served from this cluster"),
         (Some(_), _) if stage != Stage::Test => skipped(code, name, "looked at when it is installed"),
-        (Some(_), None) => failed(code, name, "the router's deployment is not there", "run `peregrine extension upgrade`"),
+        (Some(_), None) => {
+            failed(code, name, "the router's deployment is not there", "run `peregrine extension upgrade`")
+        }
         (Some(_), Some((ready, wanted))) if ready < wanted => {
-            let next = "`kubectl describe pods -l app.kubernetes.io/component=router` in the extension's namespace tells more";
+            let next =
+                "`kubectl describe pods -l app.kubernetes.io/component=router` in the extension's namespace tells more";
             failed(code, name, format!("{ready} of {wanted} routers are ready"), next)
         }
         (Some(_), Some((ready, wanted))) => passed(code, name, format!("{ready} of {wanted} routers are ready")),

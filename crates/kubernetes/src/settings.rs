@@ -234,7 +234,11 @@ impl Reading {
                 told("sslSecret", "the router has no certificate", fix);
             }
             if secure && certified && !given("sslCname") {
-                told("sslCname", "is needed with a certificate", "name the host that callers use: `sslCname=serve.example.org`");
+                told(
+                    "sslCname",
+                    "is needed with a certificate",
+                    "name the host that callers use: `sslCname=serve.example.org`",
+                );
             }
         }
     }

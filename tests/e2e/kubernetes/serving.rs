@@ -59,7 +59,10 @@ pub(super) fn a_model_is_replaced_and_its_pods_killed_without_a_lost_request(lab
     let pod: Value = serde_json::from_str::<Value>(&pod).unwrap()["items"][0].clone();
     assert_eq!(pod["metadata"]["labels"]["peregrine.dev/deployment"], "blue");
     let container = &pod["spec"]["containers"][0];
-    assert_eq!((&container["name"], &container["resources"]["requests"]["cpu"]), (&json!("inference-server"), &json!("50m")));
+    assert_eq!(
+        (&container["name"], &container["resources"]["requests"]["cpu"]),
+        (&json!("inference-server"), &json!("50m"))
+    );
     let logs = home.ok(&["online-deployment", "get-logs", "-n", "blue", "-e", "iris"]);
     assert!(logs.contains("blue has loaded 1 2 3"), "{logs}");
 
@@ -127,7 +130,20 @@ fn answer(home: &Home, more: &[&str]) -> Value {
 
 /// What came of a load during which something happens.
 fn load(home: &Home, rps: &str, lasts: &str, happens: impl FnOnce()) -> Value {
-    let args = ["online-endpoint", "test", "-n", "iris", "-r", "request.json", "--rps", rps, "--duration", lasts, "-o", "json"];
+    let args = [
+        "online-endpoint",
+        "test",
+        "-n",
+        "iris",
+        "-r",
+        "request.json",
+        "--rps",
+        rps,
+        "--duration",
+        lasts,
+        "-o",
+        "json",
+    ];
     std::thread::scope(|scope| {
         let report = scope.spawn(|| home.run(&args));
         happens();

@@ -26,7 +26,8 @@ pub async fn until_ready(
     let api: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
     let deadline = Instant::now() + within;
     let mut said = String::new();
-    let mut parts = [(OPERATOR, "operator"), (ROUTER, "router")].into_iter().filter(|(name, _)| *name == OPERATOR || router);
+    let mut parts =
+        [(OPERATOR, "operator"), (ROUTER, "router")].into_iter().filter(|(name, _)| *name == OPERATOR || router);
     let mut part = parts.next();
     while let Some((name, component)) = part {
         let found = api.get_opt(name).await.map_err(|error| cluster.told(format!("look at the {component}"), error))?;

@@ -5,8 +5,8 @@
 
 use super::{
     Sheet, TOKEN_SECRET, authority, dashboard, definition, deployment, disruption_budget, roles,
-    router::{self, Router}, service,
-    service_monitor, token,
+    router::{self, Router},
+    service, service_monitor, token,
 };
 use crate::settings::keys::{KEYS, Kind};
 use domain::spec::yaml::to_yaml;

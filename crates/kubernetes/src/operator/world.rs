@@ -425,9 +425,8 @@ fn part_seen(pod: PodSeen, memory_limit: u64, nodes: &BTreeMap<String, Node>) ->
 fn node_seen(node: NodeSeen) -> Node {
     let ready = condition(&node.status.conditions, "Ready").is_some_and(|c| c.status == "True");
     let pods = node.status.allocatable.get("pods").and_then(quantity::units).unwrap_or(110);
-    let address = |kind: &str| {
-        node.status.addresses.iter().find(|one| one.r#type == kind).map(|one| one.address.clone())
-    };
+    let address =
+        |kind: &str| node.status.addresses.iter().find(|one| one.r#type == kind).map(|one| one.address.clone());
     let address = address("ExternalIP").or_else(|| address("InternalIP")).unwrap_or_default();
     Node {
         address,

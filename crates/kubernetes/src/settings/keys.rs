@@ -57,7 +57,13 @@ const NO_INGRESS: &str = "there is no ingress controller: callers reach the rout
 
 /// Every setting, Azure's first.
 pub const KEYS: &[Key] = &[
-    key("enableTraining", Truth, "False", Used, "Run jobs on this cluster. One of this and `enableInference` is required"),
+    key(
+        "enableTraining",
+        Truth,
+        "False",
+        Used,
+        "Run jobs on this cluster. One of this and `enableInference` is required",
+    ),
     key("enableInference", Truth, "False", Used, "Serve online endpoints from this cluster, through a router in it"),
     key(
         "nodeSelector.<label>",

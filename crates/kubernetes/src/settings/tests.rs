@@ -67,7 +67,10 @@ fn endpoints_need_a_service_and_a_certificate_or_none() {
     assert_eq!(with(&[], &[]), Err(keys));
     let port = ("inferenceRouterServiceType", "NodePort");
     assert_eq!(with(&[port, ("sslSecret", "tls")], &[]), Err(vec!["sslCname".to_owned()]));
-    assert_eq!(with(&[port, ("sslCname", "a.b")], &[("sslCertPemFile", "pem")]), Err(vec!["sslCertPemFile".to_owned()]));
+    assert_eq!(
+        with(&[port, ("sslCname", "a.b")], &[("sslCertPemFile", "pem")]),
+        Err(vec!["sslCertPemFile".to_owned()])
+    );
     let plain = with(&[port, ("allowInsecureConnections", "True"), ("inferenceRouterHA", "False")], &[]).unwrap();
     let expect = Inference { service: ServiceType::NodePort, routers: 1, ..Inference::default() };
     assert_eq!((plain.training, plain.inference), (false, Some(expect)));

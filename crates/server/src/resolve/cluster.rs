@@ -30,7 +30,8 @@ impl Lookup<'_, '_> {
         }
         let facts = self.app.facts(self.tx, cluster)?;
         if !facts.training && !facts.uid.is_empty() {
-            let message = format!("training is not enabled on cluster `{cluster}`, where compute target `{target}` lies");
+            let message =
+                format!("training is not enabled on cluster `{cluster}`, where compute target `{target}` lies");
             self.mistake("compute", message, "run `peregrine extension upgrade --config enableTraining=True`");
         }
         Ok(())

@@ -101,7 +101,8 @@ impl Lookup<'_, '_> {
         if kind == ServingKind::Container {
             plan.command = label(properties, COMMAND).unwrap_or_default().to_owned();
             if plan.command.trim().is_empty() && cluster != store::HERE {
-                let message = "in a pod our agent is what the image starts, and it cannot see what the image would start itself";
+                let message =
+                    "in a pod our agent is what the image starts, and it cannot see what the image would start itself";
                 let fix = "say what to run: `gunicorn --bind 0.0.0.0:$SERVER_PORT app:app`, or whatever the image's entry point is";
                 self.mistake(format!("properties.properties.{COMMAND}"), message, fix);
             }

@@ -148,7 +148,10 @@ fn a_replica_shows_its_port_its_probe_and_whose_it_is() {
         let labels = pod.metadata.labels.unwrap();
         assert_eq!((labels[labels::ENDPOINT].as_str(), labels[labels::DEPLOYMENT].as_str()), ("iris", "blue"));
         let container = json!(pod.spec.unwrap().containers[0]);
-        assert_eq!((&container["name"], &container["ports"][0]["containerPort"]), (&json!("inference-server"), &json!(5001)));
+        assert_eq!(
+            (&container["name"], &container["ports"][0]["containerPort"]),
+            (&json!("inference-server"), &json!(5001))
+        );
         let probe = &container["readinessProbe"];
         assert_eq!((&probe["periodSeconds"], &probe[asked]["port"]), (&json!(2), &json!(5001)));
     }
