@@ -81,7 +81,10 @@ impl Lookup<'_, '_> {
                 _ => std::mem::take(&mut mistake.key),
             };
         }
-        if cluster != store::HERE && !self.app.facts(self.tx, &cluster)?.inference {
+        if cluster.starts_with('@') {
+            let message = format!("compute target `{target}` is a machine that serves no endpoints yet");
+            self.mistake("compute", message, "serve here: leave `compute` out of the endpoint");
+        } else if cluster != store::HERE && !self.app.facts(self.tx, &cluster)?.inference {
             // Its pods could run there, but nobody could reach them.
             let message = format!("compute target `{target}` lies on cluster `{cluster}`, where no router runs");
             self.mistake("compute", message, ENABLE);
