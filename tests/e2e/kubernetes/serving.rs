@@ -69,20 +69,20 @@ pub(super) fn a_model_is_replaced_and_its_pods_killed_without_a_lost_request(lab
     home.ok(&["online-deployment", "update", "-n", "blue", "-e", "iris", "--set", "instance_count=2", "-o", "none"]);
     lab.until("two pods", || pods(lab).len() == 2);
     // What is asked to leave answers until no router sends it anything.
-    let load = load(home, "20", "20s", || {
+    let load = load(home, "20", "12s", || {
         let pod = pods(lab).remove(0);
         lab.cluster.ok(&["delete", &pod, "--wait=false"]);
     });
-    assert_eq!((&load["failed"], &load["deployments"]["blue"]), (&json!(0), &json!(400)), "{load}");
+    assert_eq!((&load["failed"], &load["deployments"]["blue"]), (&json!(0), &json!(240)), "{load}");
 
     home.file("model/weights.txt", "4 5 6\n");
     deploy(lab, "green", &[]);
     assert_eq!(answer(home, &["-d", "green"])["weights"], "4 5 6");
     assert_eq!(answer(home, &[])["by"], "blue", "a new deployment has no traffic of its own");
     home.ok(&["online-endpoint", "update", "-n", "iris", "--traffic", "blue=90 green=10", "-o", "none"]);
-    let load = self::load(home, "50", "6s", || {});
+    let load = self::load(home, "50", "5s", || {});
     let green = load["deployments"]["green"].as_u64().unwrap_or(0);
-    assert!(load["failed"] == 0 && (8..=60).contains(&green), "90/10 of 300 became {load}");
+    assert!(load["failed"] == 0 && (5..=55).contains(&green), "90/10 of 250 became {load}");
     home.ok(&["online-endpoint", "update", "-n", "iris", "--traffic", "blue=0 green=100", "-o", "none"]);
     home.ok(&["online-deployment", "delete", "-n", "blue", "-e", "iris", "--yes"]);
     assert_eq!(answer(home, &[])["by"], "green");
