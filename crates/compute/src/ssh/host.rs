@@ -112,6 +112,7 @@ impl Host {
             gangs: "steward".to_owned(),
             training: true,
             inference: false,
+            scoring_url: String::new(),
             // Parts of an attempt share the machine.
             grows: true,
             nodes: vec![node],
