@@ -170,13 +170,19 @@ impl Weaver<'_, '_> {
         if nodes.is_empty() && self.lookup.bad.is_empty() {
             self.lookup.mistake("jobs", "a pipeline has at least one step", "add one under `jobs`");
         }
+        let mut wanted: BTreeMap<String, Wanted> = component
+            .iter()
+            .flat_map(|component| read::ports(component, "outputs"))
+            .map(|(name, _)| (name, Wanted::default()))
+            .collect();
         let outputs = entries(some(body, "outputs").unwrap_or(&Value::Null));
+        wanted.extend(outputs.map(|(name, value)| (name.clone(), read::wanted(value))));
         let settings_compute = some(body, "settings").and_then(|settings| word(settings, "default_compute"));
         let scope = Scope {
             path: String::new(),
             nodes,
             inputs,
-            wanted: outputs.map(|(name, value)| (name.clone(), read::wanted(value))).collect(),
+            wanted,
             compute: [settings_compute, word(body, "computeId")]
                 .into_iter()
                 .flatten()

@@ -14,6 +14,7 @@ use api::{
 use domain::{
     JobName, Parallel, Place, Plan, PlannedInput,
     assignment::InputMode,
+    parallel::Task,
     pipeline::{Source, Step, StepJob},
     spec::{CommandJob, DataType, Input, Mistake, check},
 };
@@ -227,7 +228,10 @@ impl Weaver<'_, '_> {
                 return Ok(None);
             }
         };
-        self.lookup.bad.extend(check::command_job(&spec));
+        // A model without code says itself what software it needs.
+        let brings_its_own = spread.as_ref().is_some_and(|spread| spread.task == Task::MlflowModel);
+        let wrong = check::command_job(&spec).into_iter();
+        self.lookup.bad.extend(wrong.filter(|bad| !(brings_its_own && bad.key == "environment")));
         let spread = spread.map(|spread| Parallel { rows: are_rows(&spec, &spread), ..spread });
         let bound: Vec<(String, Input)> = late.keys().filter_map(|input| spec.inputs.remove_entry(input)).collect();
         let mut resolved = self.lookup.resolve(name, &spec)?;
