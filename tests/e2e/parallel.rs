@@ -68,9 +68,10 @@ fn a_parallel_step_works_through_its_input_on_two_nodes() {
     let expected: Vec<String> = ["a", "b", "c", "d", "e"].iter().map(|text| format!("hello world {text}")).collect();
     assert_eq!(rows(&home, &job, "rows"), expected);
     let logs = home.artifacts(&format!("{job}_each")).join("logs");
-    let overview = fs::read_dir(&logs).unwrap().flatten().find(|entry| {
-        entry.file_name().to_string_lossy().starts_with("job_progress_overview.")
-    });
+    let overview = fs::read_dir(&logs)
+        .unwrap()
+        .flatten()
+        .find(|entry| entry.file_name().to_string_lossy().starts_with("job_progress_overview."));
     let overview = fs::read_to_string(overview.unwrap().path()).unwrap();
     assert!(overview.contains("mini-batches processed: 3"), "{overview}");
     assert!(logs.join("sys/master_role.txt").is_file() && logs.join("user/stdout").is_dir());
@@ -106,15 +107,32 @@ fn a_batch_endpoint_is_called_and_every_call_is_one_job() {
     let call = ["batch-endpoint", "invoke", "-n", "scoring", "--input", "data", "--request-id", "once"];
     let first = name(&home.json(&call));
     assert_eq!(name(&home.json(&call)), first, "the same key is the same job");
-    let second = ["batch-endpoint", "invoke", "-n", "scoring", "--input", "data", "--job-name", "second", "-m", "3",
-        "--set", "output_file_name=x.csv", "--experiment-name", "nightly"];
+    let second = [
+        "batch-endpoint",
+        "invoke",
+        "-n",
+        "scoring",
+        "--input",
+        "data",
+        "--job-name",
+        "second",
+        "-m",
+        "3",
+        "--set",
+        "output_file_name=x.csv",
+        "--experiment-name",
+        "nightly",
+    ];
     assert_eq!(name(&home.json(&second)), "second");
     for job in [first.as_str(), "second"] {
         assert_eq!(home.ended(job)["status"], "Completed", "{}", home.log(&format!("{job}_batchscoring")));
         assert_eq!(rows(&home, job, "score"), ["15", "3", "6"]);
     }
     assert_eq!(home.job("second")["experiment_name"], "nightly");
-    for list in [&["batch-endpoint", "list-jobs", "-n", "scoring"][..], &["batch-deployment", "list-jobs", "-n", "blue", "-e", "scoring"]] {
+    for list in [
+        &["batch-endpoint", "list-jobs", "-n", "scoring"][..],
+        &["batch-deployment", "list-jobs", "-n", "blue", "-e", "scoring"],
+    ] {
         let listed = home.json(list);
         let names: Vec<String> = listed.as_array().unwrap().iter().map(name).collect();
         assert_eq!(names, ["second", &first], "newest first");
@@ -127,8 +145,12 @@ fn a_batch_endpoint_is_called_and_every_call_is_one_job() {
 fn a_deployment_that_could_never_run_is_refused_and_one_bad_file_ends_a_job() {
     let home = home(&["1", "x"]);
     home.ok(&["batch-endpoint", "create", "-n", "scoring", "-o", "none"]);
-    let bare = home.file("bare.yml", "name: bare\nendpoint_name: scoring\ntype: model\nmodel: {path: model}\ncompute: azureml:local\n");
-    home.run(&["batch-deployment", "create", "-f", &bare.to_string_lossy()]).must(2, &["nothing says how the model is asked"]);
+    let bare = home.file(
+        "bare.yml",
+        "name: bare\nendpoint_name: scoring\ntype: model\nmodel: {path: model}\ncompute: azureml:local\n",
+    );
+    home.run(&["batch-deployment", "create", "-f", &bare.to_string_lossy()])
+        .must(2, &["nothing says how the model is asked"]);
     home.ok(&["batch-deployment", "create", "-f", "blue.yml", "--set-default", "-o", "none"]);
     let job = name(&home.json(&["batch-endpoint", "invoke", "-n", "scoring", "--input", "data"]));
     assert_eq!(home.ended(&job)["status"], "Failed");
@@ -146,7 +168,8 @@ fn a_pipeline_behind_a_batch_endpoint_takes_values_and_data() {
     home.file("inputs.yml", "inputs:\n  word: hi\n  d: {type: uri_folder, path: data}\n");
     home.ok(&["batch-endpoint", "create", "-n", "talk", "-o", "none"]);
     home.ok(&["batch-deployment", "create", "-f", "said.yml", "--set-default", "-o", "none"]);
-    let job = name(&home.json(&["batch-endpoint", "invoke", "-n", "talk", "-f", "inputs.yml", "--set", "inputs.word=hey"]));
+    let job =
+        name(&home.json(&["batch-endpoint", "invoke", "-n", "talk", "-f", "inputs.yml", "--set", "inputs.word=hey"]));
     assert_eq!(home.ended(&job)["status"], "Completed", "{}", home.ok(&["job", "why", "-n", &job]));
     assert_eq!(rows(&home, &job, "said"), ["1hey"]);
     let missing = home.run(&["batch-endpoint", "invoke", "-n", "talk", "--set", "inputs.word=hey"]);

@@ -164,8 +164,9 @@ fn check_entry(parallel: &Parallel, work: &Path) -> Result<(), Failure> {
     if plain && work.join(entry).is_file() {
         return Ok(());
     }
-    let text =
-        format!("the script `{entry}` is not in the code folder (next step: correct `entry_script` or `code` of the task)");
+    let text = format!(
+        "the script `{entry}` is not in the code folder (next step: correct `entry_script` or `code` of the task)"
+    );
     Err(Failure::new("UserScriptNotFound", text))
 }
 

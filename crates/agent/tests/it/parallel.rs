@@ -223,7 +223,8 @@ fn returns_that_are_no_list_fail_their_batch() {
 
 #[test]
 fn folders_are_partitions() {
-    let entry = "def run(batch, context):\n    return [str(sorted(context.partition_key_value.items())) + str(len(batch))]\n";
+    let entry =
+        "def run(batch, context):\n    return [str(sorted(context.partition_key_value.items())) + str(len(batch))]\n";
     for folders in [["year=1/kind=a", "year=1/kind=b", "year=2/kind=a"], ["1/a", "1/b", "2/a"]] {
         let case = Case::new(&[]).with(json!({"partition_keys": ["year", "kind"], "error_threshold": 0}));
         for folder in folders {

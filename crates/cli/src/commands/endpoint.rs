@@ -11,8 +11,7 @@ use super::{
 };
 use crate::{
     args::record::{
-        BatchEndpointVerb, Create, EndpointCreate, OnlineEndpointVerb, RegenerateKeys, TrafficUpdate,
-        Update,
+        BatchEndpointVerb, Create, EndpointCreate, OnlineEndpointVerb, RegenerateKeys, TrafficUpdate, Update,
     },
     failure::{Doing, Done, Failure},
     output::Column,

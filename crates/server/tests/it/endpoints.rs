@@ -280,7 +280,8 @@ async fn a_batch_endpoint_keeps_its_deployments_and_its_default() {
     assert!(message.contains("none yet"), "{message}");
     let at = "batchEndpoints/be1/deployments/bd1";
     let folder = tempfile::tempdir().unwrap();
-    let model = json!({"properties": {"modelUri": format!("file://{}", folder.path().display()), "modelType": "custom_model"}});
+    let model =
+        json!({"properties": {"modelUri": format!("file://{}", folder.path().display()), "modelType": "custom_model"}});
     server.put("models/net/versions/1", model).await.expect(201);
     let deployment = |size: i64| {
         let mut made = served(&server);

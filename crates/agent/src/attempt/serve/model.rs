@@ -24,7 +24,12 @@ pub(in crate::attempt) struct Model {
 
 impl Model {
     /// Makes the folder below `folder`; `inside` is its path in a container.
-    pub(in crate::attempt) fn put(folder: &Path, place: &Place, staged: &Path, inside: Option<&str>) -> io::Result<Model> {
+    pub(in crate::attempt) fn put(
+        folder: &Path,
+        place: &Place,
+        staged: &Path,
+        inside: Option<&str>,
+    ) -> io::Result<Model> {
         let inside = inside.unwrap_or(USUAL_FOLDER).trim_end_matches('/');
         let parts: Vec<_> =
             Path::new(inside).components().filter(|part| matches!(part, Component::Normal(_))).collect();

@@ -36,8 +36,7 @@ pub(super) async fn invoke(context: &Context, at: &Place, args: &BatchInvoke) ->
     let found = record::fetch(BATCH, session, at).await?;
     let body = json!({"properties": properties(&post, &base, &spec).await?});
     let request = args.request_id.clone().unwrap_or_else(crate::outside::guid);
-    let mut call =
-        session.client.request(Method::POST, &scoring_uri(&found, at)?).json(&body).header(REQUEST, request);
+    let mut call = session.client.request(Method::POST, &scoring_uri(&found, at)?).json(&body).header(REQUEST, request);
     if let Some(deployment) = &args.deployment_name {
         call = call.header("azureml-model-deployment", deployment);
     }

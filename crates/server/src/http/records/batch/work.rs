@@ -83,9 +83,9 @@ fn inputs(sent: &Value, bad: &mut Vec<Mistake>) -> Map<String, Value> {
         }
         let kind = words(value, "jobInputType").unwrap_or("UriFolder");
         let input = match kind.to_ascii_lowercase().as_str() {
-            "literal" => field(value, "value").and_then(scalar).map(|text| {
-                json!({"jobInputType": "literal", "value": text})
-            }),
+            "literal" => {
+                field(value, "value").and_then(scalar).map(|text| json!({"jobInputType": "literal", "value": text}))
+            }
             _ => words(value, "uri").map(|uri| json!({"jobInputType": file_kind(kind), "uri": uri})),
         };
         match input {
@@ -262,7 +262,8 @@ mod tests {
     fn predictions_go_where_the_call_says() {
         let data = json!({"d": {"jobInputType": "UriFile", "uri": "https://x/y"}});
         let to = |output: Value| json!({"inputData": data, "outputData": {"score": output}});
-        let file = made(record(), to(json!({"jobOutputType": "UriFile", "uri": "azureml://datastores/w/paths/a/b.csv"})));
+        let file =
+            made(record(), to(json!({"jobOutputType": "UriFile", "uri": "azureml://datastores/w/paths/a/b.csv"})));
         let file = file.unwrap();
         assert_eq!(file.job["outputs"]["score"]["uri"], "azureml://datastores/w/paths/a/");
         assert_eq!(file.component.unwrap()["task"]["append_file"], "b.csv");
@@ -272,7 +273,8 @@ mod tests {
 
     #[test]
     fn a_pipeline_takes_values_as_well() {
-        let record = json!({"deploymentConfiguration": {"componentId": {"assetId": "/p"}, "settings": {"force_rerun": true}}});
+        let record =
+            json!({"deploymentConfiguration": {"componentId": {"assetId": "/p"}, "settings": {"force_rerun": true}}});
         let sent = json!({"inputData": {"n": {"jobInputType": "Literal", "value": 3}}});
         let Work { job, component } = made(record, sent).unwrap();
         assert!(component.is_none());
@@ -289,7 +291,11 @@ mod tests {
             (record(), data(json!({"jobInputType": "Literal", "value": 1})), "properties.inputData.d"),
             (record(), json!({"inputData": {"a b": {"uri": "x"}}}), "properties.inputData.a b"),
             (json!({"model": {"assetId": "/m"}}), data(json!({"uri": "x"})), "properties.codeConfiguration"),
-            (record(), json!({"inputData": {"d": {"uri": "x"}}, "outputFileName": "../x"}), "properties.outputFileName"),
+            (
+                record(),
+                json!({"inputData": {"d": {"uri": "x"}}, "outputFileName": "../x"}),
+                "properties.outputFileName",
+            ),
         ] {
             assert_eq!(made(record, sent.clone()).unwrap_err(), keys, "{sent}");
         }
