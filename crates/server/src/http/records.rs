@@ -1,5 +1,6 @@
 //! Resources kept as their clients sent them: schedules, online and batch endpoints, and their deployments. What serves
-//! for an online deployment is kept beside its record (`serving`); nothing runs the others yet.
+//! for an online deployment is kept beside its record (`serving`), and a call of a batch endpoint is a job (`batch`);
+//! nothing runs schedules yet.
 //!
 //! Invariants: what comes in comes back, unknown fields too; a record never claims to work; keys are sealed and shown by
 //! the calls that exist for it alone.
@@ -166,6 +167,9 @@ fn record(
     };
     let given = view::settle(&mut body);
     check::body(app, workspace, tx, kind, key, &body)?;
+    if kind == Kind::BatchDeployment {
+        batch::deploy(app, workspace, tx, (key, &body["properties"], &change.by))?;
+    }
     let pending =
         kind == Kind::OnlineDeployment && serving::deploy(app, workspace, tx, (key, &body, &change.by), ticket)?;
     ticket.begun(tx, &workspace.name, &view::id(workspace, kind, key), now)?;
