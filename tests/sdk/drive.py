@@ -776,6 +776,43 @@ def pipeline_reuse():
         assert child.properties["azureml.isreused"] == "true", child.properties
 
 
+LOG = '''import json, os, ssl, sys, time, urllib.request as web
+point = {"run_id": os.environ["MLFLOW_RUN_ID"], "key": "loss", "value": abs(float(sys.argv[1]) - 3), "timestamp": int(time.time() * 1000)}
+asked = web.Request(os.environ["MLFLOW_TRACKING_URI"] + "/api/2.0/mlflow/runs/log-metric", json.dumps(point).encode(),
+                    {"Authorization": "Bearer " + os.environ["MLFLOW_TRACKING_TOKEN"], "Content-Type": "application/json"})
+web.urlopen(asked, context=ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE")))
+'''
+
+
+@step
+def pipeline_sweep():
+    from azure.ai.ml.sweep import Choice
+    write("trial/log.py", LOG)
+    trained = command(
+        name="tryc", inputs={"lr": Input(type="number"), "data": Input(type="uri_folder")},
+        outputs={"model": Output(type="uri_folder")}, code="trial", environment="env1:1",
+        command="cp ${{inputs.data}}/a.csv ${{outputs.model}}/ && echo ${{inputs.lr}} > ${{outputs.model}}/lr.txt && "
+                "python3 log.py ${{inputs.lr}}").component
+    used = command(name="usec", inputs={"m": Input(type="uri_folder")}, outputs={"o": Output(type="uri_folder")},
+                   command="cat ${{inputs.m}}/lr.txt > ${{outputs.o}}/best.txt", environment="env1:1")
+
+    @dsl.pipeline(default_compute="local", experiment_name="pipe")
+    def made(data):
+        tuned = trained(lr=Choice([1, 3, 7]), data=data).sweep(sampling_algorithm="grid", primary_metric="loss", goal="minimize")
+        tuned.set_limits(max_total_trials=3, max_concurrent_trials=2)
+        tuned.outputs.model = Output(type="uri_folder", name="tuned-model")
+        return {"best": used(m=tuned.outputs.model).outputs.o}
+
+    job = ml.jobs.create_or_update(made(data=Input(type="uri_folder", path="data")))
+    assert ended(job.name) == "Completed"
+    children = {child.display_name: child for child in ml.jobs.list(parent_job_name=job.name)}
+    assert {name: child.type for name, child in children.items()} == {"tuned": "sweep", "usec": "command"}, children
+    assert len(list(ml.jobs.list(parent_job_name=children["tuned"].name))) == 3
+    ml.jobs.download(job.name, download_path="swept", output_name="best")
+    assert tree("swept")["named-outputs/best/best.txt"].strip() == b"3", tree("swept")
+    assert ml.data.get("tuned-model", label="latest").path, "the best trial's output is an asset"
+
+
 @step
 def pipeline_cancel():
     @dsl.pipeline(default_compute="local", experiment_name="pipe")

@@ -96,8 +96,14 @@ impl Sim {
             Ok(seq)
         });
         let seq = accepted.await.unwrap();
-        let cx =
-            Context { store, drivers: Arc::default(), keep_deleted: None, routers: Arc::new(NoRouters), clock: now };
+        let cx = Context {
+            store,
+            drivers: Arc::default(),
+            keep_deleted: None,
+            routers: Arc::new(NoRouters),
+            register: |_, _, _| Ok(()),
+            clock: now,
+        };
         Sim { _home: home, cx, conductors: Conductors::default(), graph, seq }
     }
 

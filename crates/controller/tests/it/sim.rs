@@ -112,6 +112,7 @@ impl Sim {
             drivers: Arc::default(),
             keep_deleted: None,
             routers: Arc::new(NoRouters),
+            register: |_, _, _| Ok(()),
             clock: now,
         };
         let (agent, chance) = (Agent::new(), Chance::seeded(seed));

@@ -1,22 +1,29 @@
 //! A step: the command job that a node with its component stands for, and its plan.
 
-use super::{Feed, Known, MOST, Made, Scope, Turn, Weaver, spec_of, unknown};
+use super::{
+    super::{
+        Resolved,
+        sweep::{self, Sought},
+    },
+    Feed, Known, MOST, Made, Scope, Turn, Weaver, unknown,
+};
 use api::{
     arm::{
+        job,
         pipeline::read::{self, Port},
         tree::{entries, some, word},
     },
     blob::sha256,
 };
 use domain::{
-    JobName, Place, Plan, PlannedInput,
+    JobName, Place, Plan, PlannedInput, Search,
     assignment::InputMode,
     pipeline::{Source, Step, StepJob},
-    spec::{CommandJob, DataType, Input, Mistake, check},
+    spec::{DataType, Input, Mistake, Sweep, check},
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use store::Error;
+use store::{Error, NOWHERE};
 
 /// Switches off, for one step, that an earlier job stands for it.
 const REUSE: &str = "peregrine.reuse";
@@ -28,9 +35,6 @@ struct Late {
     place: Place,
     uri: String,
 }
-
-/// A plan, its spec, its target and cluster, and how often it may be tried again.
-type Planned = (Plan, CommandJob, String, String, u32);
 
 impl Weaver<'_, '_> {
     /// Makes one step; its outputs.
@@ -50,7 +54,8 @@ impl Weaver<'_, '_> {
             return Ok(BTreeMap::new());
         }
         let name = job_name(self.job, &turn.path);
-        let mut body = read::command(node, component);
+        let is_sweep = word(node, "type") == Some("sweep");
+        let mut body = if is_sweep { read::sweep(node, component) } else { read::command(node, component) };
         self.place_of_work(scope, &mut body, &turn.path);
         let mut step =
             Step { name: turn.path.clone(), when: turn.tie.when.clone(), group: turn.tie.group, ..Step::default() };
@@ -69,25 +74,20 @@ impl Weaver<'_, '_> {
         }
         body.insert("outputs".into(), self.outputs_of(scope, node, &outputs, turn)?);
         let before = std::mem::take(&mut self.lookup.bad);
-        let resolved = self.planned(&name, &body, &late)?;
+        let body = Value::Object(body);
+        let resolved = match is_sweep {
+            true => self.searched(&name, body, &late)?.map(|(job, search)| (job, Some(Box::new(search)))),
+            false => self.planned(&name, body, &late, None)?.map(|job| (job, None)),
+        };
         self.lookup.bad =
             before.into_iter().chain(self.lookup.bad.drain(..).map(|bad| placed(bad, &turn.path))).collect();
-        let Some((plan, spec, target, cluster, max_retries)) = resolved else {
+        let Some((job, search)) = resolved else {
             self.graph.steps.push(step);
             return Ok(made(at, &outputs));
         };
         let deterministic = some(component, "is_deterministic").is_none_or(|flag| flag != &json!(false));
-        let switched_off = spec.properties.get(REUSE).is_some_and(|word| word.eq_ignore_ascii_case("false"));
-        step.job = StepJob {
-            name: Some(name),
-            body: Value::Object(body),
-            plan,
-            target,
-            cluster,
-            max_retries,
-            registers: spec.outputs.values().any(|output| output.name.is_some()),
-            reuse: deterministic && !switched_off && !self.graph.settings.force_rerun,
-        };
+        let reuse = job.reuse && deterministic && !self.graph.settings.force_rerun;
+        (step.job, step.search) = (StepJob { reuse, ..job }, search);
         self.graph.steps.push(step);
         let made = made(at, &outputs);
         if !turn.looped {
@@ -201,21 +201,25 @@ impl Weaver<'_, '_> {
         Ok(format!("azureml://datastores/{datastore}/paths/azureml/{}/{folder}/{output}/", self.job))
     }
 
-    /// The plan of a step, with its spec and where it goes; `None` after mistakes were noted.
+    /// The job of a step, or of a trial of this sweep; `None` after mistakes were noted.
     fn planned(
         &mut self,
         name: &JobName,
-        body: &Map<String, Value>,
+        body: Value,
         late: &BTreeMap<String, Late>,
-    ) -> Result<Option<Planned>, Error> {
-        let mut spec = match spec_of(body) {
+        of: Option<&Sweep>,
+    ) -> Result<Option<StepJob>, Error> {
+        let mut spec = match job::spec(&body) {
             Ok(spec) => spec,
             Err(mistakes) => {
                 self.lookup.bad.extend(mistakes);
                 return Ok(None);
             }
         };
-        self.lookup.bad.extend(check::command_job(&spec));
+        self.lookup.bad.extend(match of {
+            Some(sweep) => sweep::mistakes_of(sweep, &spec),
+            None => check::command_job(&spec),
+        });
         let bound: Vec<(String, Input)> = late.keys().filter_map(|input| spec.inputs.remove_entry(input)).collect();
         let mut resolved = self.lookup.resolve(name, &spec)?;
         for (input, was) in bound {
@@ -232,7 +236,37 @@ impl Weaver<'_, '_> {
         if !self.lookup.bad.is_empty() {
             return Ok(None);
         }
-        Ok(Some((resolved.plan, spec, resolved.target, resolved.cluster, resolved.max_retries)))
+        let switched_off = spec.properties.get(REUSE).is_some_and(|word| word.eq_ignore_ascii_case("false"));
+        let Resolved { plan, target, cluster, max_retries } = resolved;
+        let registers = sweep::registers(&body);
+        let name = Some(name.clone());
+        Ok(Some(StepJob { name, body, plan, target, cluster, max_retries, registers, reuse: !switched_off }))
+    }
+
+    /// The job of a step that is a sweep, and what leads it; `None` after mistakes were noted.
+    fn searched(
+        &mut self,
+        name: &JobName,
+        body: Value,
+        late: &BTreeMap<String, Late>,
+    ) -> Result<Option<(StepJob, Search)>, Error> {
+        let (workspace, app) = (self.lookup.workspace, self.lookup.app);
+        let Sought { sweep, seed, earlier, anybody } = match sweep::sought(workspace, self.lookup.tx, name, &body)? {
+            Ok(sought) => sought,
+            Err(mistakes) => {
+                self.lookup.bad.extend(mistakes);
+                return Ok(None);
+            }
+        };
+        let Some(trial) = self.planned(&anybody, sweep::trial_body(&body), late, Some(&sweep))? else {
+            return Ok(None);
+        };
+        let artifacts = Place::Folder { path: app.files.artifacts(&workspace.name, name.as_str()) };
+        // Where a trial's outputs lie stands for where the best trial's will.
+        let plan = Plan { artifacts, outputs: trial.plan.outputs.clone(), ..Plan::default() };
+        let (name, registers, cluster) = (Some(name.clone()), sweep::registers(&body), NOWHERE.to_owned());
+        let job = StepJob { name, body, plan, cluster, registers, ..StepJob::default() };
+        Ok(Some((job, Search { sweep, seed, trial, earlier })))
     }
 }
 
