@@ -99,6 +99,8 @@ struct Scope<'s> {
 struct Tie {
     when: Vec<Condition>,
     group: Option<usize>,
+    /// Its outputs lie together with those of others, where no earlier job has put them.
+    fresh: bool,
 }
 
 /// An output that a step makes.
@@ -298,7 +300,11 @@ impl Weaver<'_, '_> {
         let empty = Map::new();
         let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
         for name in read::ports(component, "outputs").keys() {
-            wanted.insert(name.clone(), self.wanted(scope, node, name));
+            let mut of_this = self.wanted(scope, node, name);
+            if let Some(uri) = self.gathered_at(turn, name)? {
+                of_this.settings.insert("uri".into(), uri.into());
+            }
+            wanted.insert(name.clone(), of_this);
         }
         let own = word(node, "computeId").and_then(|id| self.compute(scope, id));
         let inner = Scope {

@@ -242,7 +242,7 @@ impl Weaver<'_, '_> {
         let Some(items) = self.items(scope, known, &format!("{key}.items"), &node["items"]) else {
             return Ok(BTreeMap::new());
         };
-        let mut tie = scope.tie.clone();
+        let mut tie = Tie { fresh: true, ..scope.tie.clone() };
         let most = some(node, "max_concurrency").and_then(scalar).and_then(|text| text.parse::<usize>().ok());
         if let Some(most) = most.filter(|most| *most > 0) {
             tie.group = Some(self.graph.groups.len());

@@ -86,7 +86,7 @@ impl Weaver<'_, '_> {
             return Ok(made(at, &outputs));
         };
         let deterministic = some(component, "is_deterministic").is_none_or(|flag| flag != &json!(false));
-        let reuse = job.reuse && deterministic && !self.graph.settings.force_rerun;
+        let reuse = job.reuse && deterministic && !turn.tie.fresh && !self.graph.settings.force_rerun;
         (step.job, step.search) = (StepJob { reuse, ..job }, search);
         self.graph.steps.push(step);
         let made = made(at, &outputs);
@@ -185,13 +185,18 @@ impl Weaver<'_, '_> {
         for (name, port) in declared {
             let mut settings = self.wanted(scope, node, name).settings;
             settings.insert("jobOutputType".into(), json!(file_kind(&port.kind)));
-            if let (Some(item), Some((folder, _))) = (&turn.gathered, turn.path.rsplit_once('.')) {
-                let uri = self.gathered(folder, name)?;
-                settings.insert("uri".into(), json!(format!("{uri}{item}/")));
+            if let Some(uri) = self.gathered_at(turn, name)? {
+                settings.insert("uri".into(), json!(uri));
             }
             outputs.insert(name.clone(), Value::Object(settings));
         }
         Ok(Value::Object(outputs))
+    }
+
+    /// Where an output of a turn goes, if those of all turns lie together.
+    pub(super) fn gathered_at(&mut self, turn: &Turn, output: &str) -> Result<Option<String>, Error> {
+        let (Some(item), Some((folder, _))) = (&turn.gathered, turn.path.rsplit_once('.')) else { return Ok(None) };
+        Ok(Some(format!("{}{item}/", self.gathered(folder, output)?)))
     }
 
     /// The address of the folder in which an output of all turns of a loop lies.
