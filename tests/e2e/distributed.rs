@@ -57,13 +57,17 @@ fn debian(package: &str) -> Option<PathBuf> {
 }
 
 fn two_by_two(kind: &str, variables: &str) -> String {
-    format!("code: src\nresources: {{instance_count: 2}}\ndistribution: {{type: {kind}, process_count_per_instance: 2}}\n{variables}")
+    format!(
+        "code: src\nresources: {{instance_count: 2}}\ndistribution: {{type: {kind}, process_count_per_instance: 2}}\n{variables}"
+    )
 }
 
 /// The logs of all ranks, in their order.
 fn logs(home: &Home, job: &str, ranks: usize) -> Vec<String> {
     let folder = home.artifacts(job).join("user_logs");
-    (0..ranks).map(|rank| std::fs::read_to_string(folder.join(format!("std_log_process_{rank}.txt"))).unwrap_or_default()).collect()
+    (0..ranks)
+        .map(|rank| std::fs::read_to_string(folder.join(format!("std_log_process_{rank}.txt"))).unwrap_or_default())
+        .collect()
 }
 
 fn run(home: &Home, name: &str, command: &str, more: &str) -> String {
@@ -74,7 +78,9 @@ fn run(home: &Home, name: &str, command: &str, more: &str) -> String {
 
 fn mpi_variables(root: &Path) -> String {
     let (root, path) = (root.display(), std::env::var("PATH").unwrap());
-    let libraries = format!("{root}/lib/x86_64-linux-gnu:{root}/usr/lib/x86_64-linux-gnu:{root}/usr/lib/x86_64-linux-gnu/openmpi/lib");
+    let libraries = format!(
+        "{root}/lib/x86_64-linux-gnu:{root}/usr/lib/x86_64-linux-gnu:{root}/usr/lib/x86_64-linux-gnu/openmpi/lib"
+    );
     format!(
         "environment_variables: {{PATH: '{root}/usr/bin:{path}', LD_LIBRARY_PATH: '{libraries}', \
          OPAL_PREFIX: '{root}/usr', OMPI_MCA_plm_rsh_agent: '/bin/false', \

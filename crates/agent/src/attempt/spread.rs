@@ -14,8 +14,10 @@ const RAY: &str = include_str!("spread/ray.py");
 /// Runs a script with the Python of the environment.
 const WITH_PYTHON: &str = "for name in python3 python; do if command -v $name >/dev/null 2>&1; then exec $name -c \"$0\" \"$@\"; fi; done; \
     echo 'ray: there is no Python in the environment' >&2; exit 127";
-/// A rank that `mpirun` has started: its log is its own, and it is told apart by the nodes that the job asked for.
-const AS_RANK: &str = "rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}; per_node=$1; shift; exec >>\"$0$rank\" 2>&1; \
+/// A rank that `mpirun` has started: its log is its own, but for the first, whose log is where `mpirun` writes; and it is
+/// told apart by the nodes that the job asked for.
+const AS_RANK: &str = "rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}; per_node=$1; shift; \
+    [ \"$rank\" = 0 ] || exec >>\"$0$rank\" 2>&1; \
     export AZUREML_PROCESS_NAME=rank_$rank AZUREML_CR_NODE_RANK=$((rank / per_node)) \
     OMPI_COMM_WORLD_LOCAL_RANK=$((rank % per_node)) OMPI_COMM_WORLD_LOCAL_SIZE=$per_node; exec \"$@\"";
 

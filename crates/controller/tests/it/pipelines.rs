@@ -15,7 +15,7 @@ use domain::{
 use std::{cell::Cell, collections::HashMap, sync::Arc};
 use store::{Child, HERE, NOWHERE, NewJob, Store};
 
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 20;
 
 thread_local! {
     static NOW: Cell<i64> = const { Cell::new(0) };
