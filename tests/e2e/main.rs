@@ -25,5 +25,6 @@ mod records;
 mod sdk;
 mod serving;
 mod skip;
+mod ssh;
 mod test_cluster;
 mod tracking;
