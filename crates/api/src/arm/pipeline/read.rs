@@ -307,7 +307,8 @@ mod tests {
         assert_eq!(super::component(&node), Some("azureml:c:1"));
         let trial = trial_of(&node, &component);
         assert_eq!(ports(&trial, "inputs").keys().collect::<Vec<_>>(), ["n"]);
-        let body = Value::Object(sweep(&node, &trial));
+        let mut body = Value::Object(sweep(&node, &trial));
+        body["inputs"] = json!({"n": {"jobInputType": "literal", "value": "3"}});
         assert_eq!(body["trial"]["command"], "x --lr ${{search_space.lr}} -n ${{inputs.n}}");
         assert_eq!((&body["computeId"], &body["limits"]["timeout"]), (&json!("/c"), &json!("PT1M")));
         let read = domain::spec::Sweep::of(&sweeps::read::tree(&body).unwrap()).unwrap();
