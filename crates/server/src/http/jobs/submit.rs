@@ -158,7 +158,7 @@ fn sweep(
         cluster: NOWHERE.to_owned(),
         priority: searched.priority,
         max_retries: 0,
-        registers: false,
+        registers: searched.registers,
         created_by: by,
         at: app.now(),
         parent: None,
