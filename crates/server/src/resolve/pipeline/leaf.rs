@@ -235,6 +235,7 @@ impl Weaver<'_, '_> {
         let spread = spread.map(|spread| Parallel { rows: are_rows(&spec, &spread), ..spread });
         let bound: Vec<(String, Input)> = late.keys().filter_map(|input| spec.inputs.remove_entry(input)).collect();
         let mut resolved = self.lookup.resolve(name, &spec)?;
+        self.lookup.trains(&resolved)?;
         for (input, was) in bound {
             let Input::Data(data) = &was else { continue };
             let Some(Late { place, uri }) = late.get(&input) else { continue };
