@@ -7,10 +7,12 @@
 
 mod cron;
 mod event;
+mod missed;
 mod read;
 mod zone;
 
 pub use event::{Event, MAX_EVENT_RUNS, Subject, Watch};
+pub use missed::Missed;
 pub use read::read;
 
 use crate::Timestamp;
@@ -73,11 +75,6 @@ impl Calendar {
     pub fn from(mut self, since: Timestamp) -> Calendar {
         self.start.get_or_insert(since);
         self
-    }
-
-    /// Whether its file names a start.
-    pub fn has_start(&self) -> bool {
-        self.start.is_some()
     }
 
     /// The first time after `after`, if there is one.

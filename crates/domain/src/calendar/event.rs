@@ -15,7 +15,7 @@ pub enum Subject {
 }
 
 /// Which events a schedule waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch {
     pub on: Subject,
     /// A name, or the beginning of one and `*`; any when empty.

@@ -5,7 +5,7 @@ use crate::{
     Timestamp,
     spec::{Mistake, yaml::clip},
 };
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
 use chrono_tz::Tz;
 use serde_json::Value;
 
@@ -262,8 +262,7 @@ impl<'v> Reading<'v> {
 }
 
 fn instant(text: &str) -> Option<Timestamp> {
-    let text = text.replacen(' ', "T", 1);
-    DateTime::parse_from_rfc3339(&text).ok().map(|at| Timestamp(at.timestamp_millis()))
+    Timestamp::parse_iso(&text.replacen(' ', "T", 1))
 }
 
 fn local_time(text: &str) -> Option<NaiveDateTime> {

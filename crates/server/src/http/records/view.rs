@@ -1,6 +1,6 @@
 //! Records as resources: what was sent, with what the server knows and what clients cannot do without.
 
-use super::{Kind, serving::Live};
+use super::{Kind, Live};
 use crate::{
     app::{App, scope},
     http::change,
@@ -13,7 +13,7 @@ use store::{RecordKey, RecordRow, WorkspaceRow};
 const STATE: &str = "peregrine.state";
 /// What only the server writes; clients send it back as they got it.
 const SERVERS: &[&str] = &["id", "name", "type", "systemData", "etag"];
-const SERVERS_INSIDE: &[&str] = &["provisioningState", "scoringUri", "swaggerUri"];
+const SERVERS_INSIDE: &[&str] = &["provisioningState", "scoringUri", "swaggerUri", "peregrine"];
 
 pub(super) fn id(workspace: &WorkspaceRow, kind: Kind, key: &RecordKey) -> String {
     format!("{}/{}", scope(workspace).path(), kind.path(key))
@@ -49,7 +49,11 @@ pub(super) fn of(app: &App, workspace: &WorkspaceRow, kind: Kind, row: &RecordRo
     };
     defaults(app, workspace, kind, &row.key, &mut properties);
     let (state, words) = match (kind, live) {
-        (_, Some(live)) => (live.row.state.status(), Some(live.words())),
+        (_, Some(Live::Serving(live))) => (live.row.state.status(), Some(live.words())),
+        (_, Some(Live::Schedule(live))) => {
+            properties.insert("peregrine".into(), live.details());
+            ("Succeeded", Some(live.words()))
+        }
         // An address with keys is all that an endpoint is.
         (Kind::OnlineEndpoint, None) => ("Succeeded", None),
         (kind, None) => ("Unknown", Some(state(kind).to_owned())),
@@ -84,7 +88,7 @@ pub(super) fn of(app: &App, workspace: &WorkspaceRow, kind: Kind, row: &RecordRo
 /// What a record is worth that nothing runs.
 fn state(kind: Kind) -> &'static str {
     match kind {
-        Kind::Schedule => "kept as a record: schedules do not start jobs yet",
+        Kind::Schedule => "kept as a record whose trigger makes no sense; update it",
         Kind::OnlineEndpoint | Kind::OnlineDeployment => "kept as a record of before it could be served; update it",
         Kind::BatchEndpoint | Kind::BatchDeployment => "kept as a record: models are not run over batches yet",
     }
