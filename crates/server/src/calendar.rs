@@ -67,7 +67,9 @@ async fn pass(app: &App, adopted: &mut bool) -> Result<Duration, Error> {
     let mut again = None;
     for row in due {
         let name = row.name.clone();
-        if let Err(error) = with(app, row.workspace.clone(), move |app, place, tx| at_its_time(app, place, tx, &row)).await {
+        if let Err(error) =
+            with(app, row.workspace.clone(), move |app, place, tx| at_its_time(app, place, tx, &row)).await
+        {
             tracing::error!(error = &error as &dyn std::error::Error, "schedule `{name}` cannot start this time");
             again = Some(SOON);
         }

@@ -18,8 +18,8 @@ pub use tables::{
     Act, AssetKey, AssetRow, AuditRow, Child, ChildOf, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow,
     DeliveryRow, EventRow, ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint,
     NOWHERE, NewJob, NewRun, NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, REPLICA, RecordFilter, RecordKey,
-    RecordRow, ReplicaRow, RunInput, RunModel, RunQuery, RunRow, ScheduleEvent, ScheduleRow, ScheduleRun, ServingKey, ServingRow, Since, Stopped, TargetRow,
-    TargetState, Texts, VersionFilter, WorkspaceRow, acting,
+    RecordRow, ReplicaRow, RunInput, RunModel, RunQuery, RunRow, ScheduleEvent, ScheduleRow, ScheduleRun, ServingKey,
+    ServingRow, Since, Stopped, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow, acting,
 };
 
 use std::{

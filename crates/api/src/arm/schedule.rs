@@ -143,7 +143,10 @@ mod tests {
         assert_eq!(trigger(&json!({"type": "cron", "expression": "0 * * * *"}))["triggerType"], "Cron");
         let said = trigger_said(&made);
         assert_eq!((&said["type"], &said["schedule"]["week_days"]), (&json!("recurrence"), &json!(["monday"])));
-        assert_eq!((&said["start_time"], trigger_key("start_time")), (&json!("2022-07-10 10:00:00"), "startTime".into()));
+        assert_eq!(
+            (&said["start_time"], trigger_key("start_time")),
+            (&json!("2022-07-10 10:00:00"), "startTime".into())
+        );
         let event = trigger(&json!({"type": "event", "on": "job", "experiment_name": "e", "status": ["failed"]}));
         assert_eq!(trigger_said(&event)["experiment_name"], "e");
     }

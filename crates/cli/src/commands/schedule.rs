@@ -1,8 +1,9 @@
 //! `peregrine schedule …`.
 
 use super::{
-    Context, settle,
+    Context,
     record::{self, Kind, Place, state, text},
+    settle,
 };
 use crate::{
     args::record::{Create, ScheduleVerb, Update},

@@ -114,7 +114,9 @@ fn free_name(tx: &mut Tx<'_>, schedule: &Schedule, due_at: Timestamp) -> Result<
 /// The job to start, as a client would submit it. One that stands for an earlier job takes that one's body, and what the
 /// schedule says besides is laid over it.
 pub(crate) fn template(tx: &mut Tx<'_>, workspace: &str, definition: &Value) -> Result<Value, String> {
-    let Some(id) = definition["sourceJobId"].as_str().filter(|id| !id.is_empty()) else { return Ok(definition.clone()) };
+    let Some(id) = definition["sourceJobId"].as_str().filter(|id| !id.is_empty()) else {
+        return Ok(definition.clone());
+    };
     let name = id.rsplit('/').next().unwrap_or(id);
     let row = tx.job(workspace, name).map_err(|error| error.to_string())?;
     let row = row.ok_or_else(|| format!("there is no job `{name}`"))?;
@@ -228,7 +230,10 @@ mod tests {
         ] {
             assert_eq!(filled(text, &value), expect);
         }
-        assert_eq!(unfilled(&json!({"inputs": {"a": {"uri": "${{trigger.asset}}"}}})).as_deref(), Some("${{trigger.asset}}"));
+        assert_eq!(
+            unfilled(&json!({"inputs": {"a": {"uri": "${{trigger.asset}}"}}})).as_deref(),
+            Some("${{trigger.asset}}")
+        );
         assert_eq!(unfilled(&json!({"inputs": {"a": {"uri": "${{parent.inputs.x}}"}}})), None);
     }
 }

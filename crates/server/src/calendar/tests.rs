@@ -102,7 +102,8 @@ async fn over_weeks_of_restarts_and_absences_every_owed_run_is_made_once() {
     while clock().0 < begin.0 + 14 * 86_400_000 {
         let before = clock();
         // Mostly the loop is on time; now and then it is away for up to two days.
-        let step = if draw(&mut seed, 40) == 0 { draw(&mut seed, 2 * 86_400_000) } else { 1 + draw(&mut seed, 1_800_000) };
+        let step =
+            if draw(&mut seed, 40) == 0 { draw(&mut seed, 2 * 86_400_000) } else { 1 + draw(&mut seed, 1_800_000) };
         NOW.store(before.0 + step, Ordering::SeqCst);
         if draw(&mut seed, 25) == 0 {
             drop(app);
@@ -141,8 +142,12 @@ async fn over_weeks_of_restarts_and_absences_every_owed_run_is_made_once() {
     let register = async |app: &App, version: &'static str, job: Option<String>| {
         app.store
             .write(move |tx| {
-                let key =
-                    AssetKey { workspace: "default".into(), kind: "data".into(), name: "iris".into(), version: version.into() };
+                let key = AssetKey {
+                    workspace: "default".into(),
+                    kind: "data".into(),
+                    name: "iris".into(),
+                    version: version.into(),
+                };
                 tx.insert_asset(&key, &json!({"jobName": job}).to_string(), None, "me", clock())
             })
             .await
@@ -153,7 +158,10 @@ async fn over_weeks_of_restarts_and_absences_every_owed_run_is_made_once() {
     let runs = async |app: &App| app.store.read(|tx| tx.schedule_runs("default", "on-data", 10)).await.unwrap();
     let first = runs(&app).await.remove(0);
     let job = first.made.unwrap();
-    let row = { let job = job.clone(); app.store.read(move |tx| tx.job("default", &job)).await.unwrap().unwrap() };
+    let row = {
+        let job = job.clone();
+        app.store.read(move |tx| tx.job("default", &job)).await.unwrap().unwrap()
+    };
     let made: Value = serde_json::from_str(&row.body).unwrap();
     assert_eq!(made["inputs"]["v"]["value"], "v1 of iris");
     assert_eq!(made["properties"]["peregrine.schedule"], "on-data");

@@ -118,7 +118,12 @@ impl Change {
     }
 }
 
-pub(crate) async fn write(app: &App, workspace: &Arc<WorkspaceRow>, change: Change, body: Value) -> Result<Shown, Problem> {
+pub(crate) async fn write(
+    app: &App,
+    workspace: &Arc<WorkspaceRow>,
+    change: Change,
+    body: Value,
+) -> Result<Shown, Problem> {
     change.kind.check_name(&change.key)?;
     if !body.is_object() {
         return Err(Problem::bad(format!("{} is not a JSON object", change.kind.called(&change.key))));

@@ -50,7 +50,11 @@ async fn a_schedule_that_makes_no_sense_is_refused_with_every_reason() {
         (zoned("Europe/Berlim"), job(template()), "did you mean `Europe/Berlin`?"),
         (json!({"triggerType": "Event", "on": "data"}), job(template()), "name the data"),
         (cron("0 * * * *"), json!({"actionType": "CreateMonitor", "monitorDefinition": {}}), "cannot run here"),
-        (cron("0 * * * *"), json!({"actionType": "UpdateDeployment", "endpointName": "e", "deploymentName": "d"}), "new model"),
+        (
+            cron("0 * * * *"),
+            json!({"actionType": "UpdateDeployment", "endpointName": "e", "deploymentName": "d"}),
+            "new model",
+        ),
         (
             json!({"triggerType": "Event", "on": "model", "name": "m"}),
             json!({"actionType": "UpdateDeployment", "endpointName": "e", "deploymentName": "d"}),
@@ -151,7 +155,10 @@ async fn a_schedule_is_started_by_hand_and_by_what_it_waits_for() {
     server.put("schedules/s1", schedule(cron("0 0 1 1 *"))).await.expect(201);
     let made = server.post("schedules/s1/trigger", json!({"scheduleTime": "2026-05-04T03:02:01+00:00"})).await;
     let made = made.expect(200);
-    assert_eq!((&made["submissionId"], &made["scheduleActionType"]), (&json!("s1-20260504T030201Z"), &json!("CreateJob")));
+    assert_eq!(
+        (&made["submissionId"], &made["scheduleActionType"]),
+        (&json!("s1-20260504T030201Z"), &json!("CreateJob"))
+    );
     let again = server.post("schedules/s1/trigger", json!({"scheduleTime": "2026-05-04T03:02:01+00:00"})).await;
     assert_eq!(again.expect(200)["submissionId"], "s1-20260504T030201Z-2");
     server.post("schedules/none/trigger", json!({})).await.refused(404);
@@ -164,18 +171,23 @@ async fn a_schedule_is_started_by_hand_and_by_what_it_waits_for() {
     server.put("schedules/s2", like).await.expect(201);
     let (_, why) = server.post("schedules/s2/trigger", json!({})).await.refused(400);
     assert!(why.contains("${{trigger.asset}}"), "{why}");
-    let data = json!({"properties": {"dataType": "uri_file", "dataUri": "azureml://datastores/workspaceblobstore/paths/x"}});
+    let data =
+        json!({"properties": {"dataType": "uri_file", "dataUri": "azureml://datastores/workspaceblobstore/paths/x"}});
     server.put("data/iris/versions/1", data).await.expect(201);
     let runs = runs(&server, "s2", 1).await;
     assert_eq!(runs[0]["cause"], "data `iris:1` is new");
     let job = server.get(&format!("jobs/{}", runs[0]["made"].as_str().unwrap())).await.expect(200);
     assert_eq!(job["properties"]["inputs"]["v"]["value"], "azureml:iris:1");
-    assert_eq!((&job["properties"]["command"], &job["properties"]["experimentName"]), (&json!("echo ${{inputs.v}}"), &json!("e")));
+    assert_eq!(
+        (&job["properties"]["command"], &job["properties"]["experimentName"]),
+        (&json!("echo ${{inputs.v}}"), &json!("e"))
+    );
     // What was made when it was off does not count.
     let mut off = server.get("schedules/s2").await.expect(200);
     off["properties"]["isEnabled"] = json!(false);
     server.put("schedules/s2", off).await.expect(200);
-    let data = json!({"properties": {"dataType": "uri_file", "dataUri": "azureml://datastores/workspaceblobstore/paths/y"}});
+    let data =
+        json!({"properties": {"dataType": "uri_file", "dataUri": "azureml://datastores/workspaceblobstore/paths/y"}});
     server.put("data/iris/versions/2", data).await.expect(201);
     let made = server.post("schedules/s2/trigger", json!({})).await.expect(200);
     let job = server.get(&format!("jobs/{}", made["submissionId"].as_str().unwrap())).await.expect(200);

@@ -138,8 +138,14 @@ impl Tx<'_> {
         let values = [job.seq.into(), REPLICA.into(), Subject::Job.word().into()];
         let Some(mut row) = self.fetch_one(sql, &values)? else { return Ok(()) };
         let (name, status) = (job.name.to_string(), job.state.status().to_owned());
-        let event =
-            Event { on: Subject::Job, job: name.clone(), name, version: String::new(), experiment: row.text(0)?, status };
+        let event = Event {
+            on: Subject::Job,
+            job: name.clone(),
+            name,
+            version: String::new(),
+            experiment: row.text(0)?,
+            status,
+        };
         self.tell_schedules(&job.workspace, &event, now)
     }
 
@@ -191,14 +197,16 @@ impl Tx<'_> {
 
     /// What a schedule has started, newest first.
     pub fn schedule_runs(&mut self, workspace: &str, name: &str, limit: i64) -> Result<Vec<ScheduleRun>, Error> {
-        let sql =
-            format!("select {RUN} from schedule_runs where workspace = ?1 and schedule = ?2 order by seq desc limit ?3");
+        let sql = format!(
+            "select {RUN} from schedule_runs where workspace = ?1 and schedule = ?2 order by seq desc limit ?3"
+        );
         self.fetch(&sql, &[workspace.into(), name.into(), limit.into()])?.into_iter().map(run_of).collect()
     }
 
     /// The run that made a job, if a schedule did.
     pub fn schedule_run_of(&mut self, workspace: &str, job: &str) -> Result<Option<ScheduleRun>, Error> {
-        let sql = format!("select {RUN} from schedule_runs where workspace = ?1 and made = ?2 order by seq desc limit 1");
+        let sql =
+            format!("select {RUN} from schedule_runs where workspace = ?1 and made = ?2 order by seq desc limit 1");
         self.fetch_one(&sql, &[workspace.into(), job.into()])?.map(run_of).transpose()
     }
 

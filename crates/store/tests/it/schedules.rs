@@ -42,8 +42,7 @@ async fn a_schedule_hears_once_of_what_it_waits_for() {
     put(&store, "on-job", watch(Subject::Job, "train*"), None).await;
     let asset = |name: &'static str, kind: &'static str, version: &'static str, body: &'static str| {
         store.write(move |tx| {
-            let key =
-                AssetKey { workspace: "w".into(), kind: kind.into(), name: name.into(), version: version.into() };
+            let key = AssetKey { workspace: "w".into(), kind: kind.into(), name: name.into(), version: version.into() };
             tx.insert_asset(&key, body, None, "me", NOW)
         })
     };
@@ -57,7 +56,7 @@ async fn a_schedule_hears_once_of_what_it_waits_for() {
         let ended = store.write(move |tx| {
             let seq = tx.insert_job(&new)?;
             let mut job = tx.job_by_seq(seq)?.unwrap();
-            job.apply(JobEvent::StopRequested, NOW).unwrap();
+            job.apply(JobEvent::StopRequested { reason: "test".into() }, NOW).unwrap();
             tx.put_job(&job, None, NOW)
         });
         ended.await.unwrap();
@@ -96,7 +95,10 @@ async fn runs_are_remembered_newest_first_and_not_for_ever() {
         .await
         .unwrap();
     let runs = store.read(|tx| tx.schedule_runs("w", "s", 2000)).await.unwrap();
-    assert_eq!((runs.len(), runs[0].problem.as_deref(), runs[1].made.as_deref()), (1000, Some("no data"), Some("s-1008")));
+    assert_eq!(
+        (runs.len(), runs[0].problem.as_deref(), runs[1].made.as_deref()),
+        (1000, Some("no data"), Some("s-1008"))
+    );
     let of = store.read(|tx| tx.schedule_run_of("w", "s-500")).await.unwrap();
     assert_eq!(of.map(|run| run.due_at), Some(Timestamp(500)));
     assert_eq!(store.read(|tx| tx.event_runs_since("w", "s", Timestamp(999))).await.unwrap(), 5);

@@ -31,7 +31,12 @@ pub(super) struct Live {
 }
 
 /// Switches a schedule on or off, as its record says. One that is new and names no start begins now.
-pub(super) fn switch(tx: &mut Tx<'_>, row: &RecordRow, before: Option<&RecordRow>, now: Timestamp) -> Result<(), Error> {
+pub(super) fn switch(
+    tx: &mut Tx<'_>,
+    row: &RecordRow,
+    before: Option<&RecordRow>,
+    now: Timestamp,
+) -> Result<(), Error> {
     let key = &row.key;
     let Some(schedule) = Schedule::of(row.clone()).filter(Schedule::is_on) else {
         return tx.delete_schedule(&key.workspace, &key.name);
@@ -84,7 +89,11 @@ fn awaited(watch: &Watch) -> String {
     let name = if watch.name.is_empty() { String::new() } else { format!(" `{}`", watch.name) };
     match watch.on {
         Subject::Job => {
-            let of = if watch.experiment.is_empty() { String::new() } else { format!(" of experiment `{}`", watch.experiment) };
+            let of = if watch.experiment.is_empty() {
+                String::new()
+            } else {
+                format!(" of experiment `{}`", watch.experiment)
+            };
             format!("a job{name}{of} to be {}", watch.status.join(" or "))
         }
         on => format!("a new version of {}{name}", on.word()),
