@@ -1,7 +1,5 @@
 //! Weeks of schedules on a clock that jumps, over restarts: every run that is owed is made, and none twice.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may as well stop where it stands")]
-
 use super::*;
 use crate::{
     app::Settings,
