@@ -5,7 +5,7 @@ use crate::{
     commands::Context as Command,
     config::Config,
     failure::{Done, Exit, Failure},
-    local, serving, spec_file,
+    local, serving, sites, spec_file,
 };
 use agent::{Settings, keeper};
 use anyhow::Context as _;
@@ -97,7 +97,9 @@ async fn serve(config: &Config) -> Done {
         clock: server::clock::now,
     };
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let driver = compute::LocalDriver::new(program, home.clone());
+    let driver = compute::LocalDriver::new(program.clone(), home.clone());
+    let stewards =
+        sites::Sites { store: store.clone(), home: home.clone(), program, url: listening.url.clone(), authority };
     let (stop_sender, stop) = watch::channel(false);
     let context = Context {
         store: store.clone(),
@@ -116,8 +118,12 @@ async fn serve(config: &Config) -> Done {
     let ask = async |news| Ok(routers.exchange(news, serving::EXCHANGE).await?);
     let following = serving::follow(&own.routes, &name, ask);
     let work = async { tokio::join!(served, controller::run(context, stop), until_told(stop_sender)) };
-    // The router needs nobody to finish what it has begun.
-    let (served, (), ()) = tokio::select! { done = work => done, () = following => unreachable!("it has no end") };
+    // The router and stewards need nobody to finish what they have begun.
+    let (served, (), ()) = tokio::select! {
+        done = work => done,
+        () = following => unreachable!("it has no end"),
+        () = stewards.run() => unreachable!("it has no end"),
+    };
     own.running.stop();
     let _ = tokio::task::spawn_blocking(|| own.running.join()).await;
     served.context("the server stopped")?;
