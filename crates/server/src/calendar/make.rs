@@ -100,10 +100,11 @@ pub(crate) fn rehearse(
 fn free_name(tx: &mut Tx<'_>, schedule: &Schedule, due_at: Timestamp) -> Result<JobName, Halt> {
     let key = &schedule.row.key;
     let begin: String = key.name.chars().take(NAME).map(|c| if c == '.' { '-' } else { c }).collect();
-    let time: String = due_at.iso().chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect();
+    // Azure's SDK takes a capital in a name for a mistake.
+    let time: String = due_at.iso().to_lowercase().chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect();
     for number in 1.. {
         let number = if number == 1 { String::new() } else { format!("-{number}") };
-        let name = format!("{begin}-{time}Z{number}");
+        let name = format!("{begin}-{time}z{number}");
         if !tx.has_job(&key.workspace, &name)? {
             return JobName::parse(&name).map_err(|bad| refused(key, bad).into());
         }

@@ -128,7 +128,7 @@ async fn over_weeks_of_restarts_and_absences_every_owed_run_is_made_once() {
         assert!(found.len() > 5, "{name} had something to do");
     }
     assert!(expect["all"].len() > 300);
-    let jobs = app.store.read(|tx| tx.has_job("default", "all-20261025T003000Z")).await.unwrap();
+    let jobs = app.store.read(|tx| tx.has_job("default", "all-20261025t003000z")).await.unwrap();
     assert!(jobs, "02:30 in summer time, and the next of it an hour later in winter time");
 
     // Events: what a schedule's own job makes does not start it again, and no event is acted on twice.

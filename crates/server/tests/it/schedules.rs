@@ -140,7 +140,7 @@ async fn a_schedule_without_a_start_begins_at_once_and_one_that_changes_does_not
     assert!(view["properties"]["peregrine"]["next"].is_array());
     let runs = runs(&server, "now.1", 1).await;
     let name = runs[0]["made"].as_str().unwrap().to_owned();
-    assert!(name.starts_with("now-1-2") && name.ends_with('Z'), "{name}");
+    assert!(name.starts_with("now-1-2") && name.ends_with('z'), "{name}");
     let job = server.get(&format!("jobs/{name}")).await.expect(200);
     assert_eq!(job["properties"]["properties"]["peregrine.schedule"], "now.1");
     assert_eq!(job["properties"]["inputs"]["v"]["value"], json!(name));
@@ -157,15 +157,15 @@ async fn a_schedule_is_started_by_hand_and_by_what_it_waits_for() {
     let made = made.expect(200);
     assert_eq!(
         (&made["submissionId"], &made["scheduleActionType"]),
-        (&json!("s1-20260504T030201Z"), &json!("CreateJob"))
+        (&json!("s1-20260504t030201z"), &json!("CreateJob"))
     );
     let again = server.post("schedules/s1/trigger", json!({"scheduleTime": "2026-05-04T03:02:01+00:00"})).await;
-    assert_eq!(again.expect(200)["submissionId"], "s1-20260504T030201Z-2");
+    assert_eq!(again.expect(200)["submissionId"], "s1-20260504t030201z-2");
     server.post("schedules/none/trigger", json!({})).await.refused(404);
     // A job stands for what it was made of, with changes.
     let mut like = schedule(json!({"triggerType": "Event", "on": "data", "name": "iris"}));
     like["properties"]["action"]["jobDefinition"] = json!({
-        "jobType": "Pipeline", "sourceJobId": "/x/jobs/s1-20260504T030201Z", "experimentName": "",
+        "jobType": "Pipeline", "sourceJobId": "/x/jobs/s1-20260504t030201z", "experimentName": "",
         "inputs": {"v": {"jobInputType": "literal", "value": "${{trigger.asset}}"}},
     });
     server.put("schedules/s2", like).await.expect(201);
