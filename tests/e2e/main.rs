@@ -24,6 +24,7 @@ mod records;
 mod sdk;
 mod serving;
 mod skip;
+mod slurm;
 mod ssh;
 mod test_cluster;
 mod tracking;

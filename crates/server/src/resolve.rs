@@ -66,6 +66,7 @@ pub(crate) fn plan(
 ) -> Result<Result<Resolved, Vec<Mistake>>, store::Error> {
     let mut lookup = Lookup { app, workspace, tx, to_share: false, datastore: None, bad: Vec::new() };
     let resolved = lookup.resolve(name, spec)?;
+    lookup.trains(&resolved)?;
     Ok(if lookup.bad.is_empty() { Ok(resolved) } else { Err(lookup.bad) })
 }
 

@@ -42,6 +42,7 @@ pub(crate) async fn list(
     let key = kind.key(&workspace.name, &at);
     let hidden = archived(&asked);
     let wanted = asked.clone();
+    let then = app.clone();
     let page = change::look(&app, move |tx| {
         parent_there(tx, kind, &key)?;
         let tags = |row: &RecordRow| paging::tagged(&wanted, view::tags(row).as_ref());
@@ -56,7 +57,7 @@ pub(crate) async fn list(
             })
         };
         let cut = paging.fill(read, tags, |row| row.key.name.clone())?;
-        let live = |row: RecordRow| Ok((live(tx, kind, &row.key)?, row));
+        let live = |row: RecordRow| Ok((live(&then, tx, kind, &row)?, row));
         Ok(Cut { items: cut.items.into_iter().map(live).collect::<Result<Vec<_>, store::Error>>()?, next: cut.next })
     })
     .await?;
@@ -70,7 +71,12 @@ pub(crate) async fn show(
 ) -> Result<Shown, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     let key = kind.key(&workspace.name, &at);
-    let (row, live) = change::look(&app, move |tx| Ok((find(tx, kind, &key)?, live(tx, kind, &key)?))).await?;
+    let then = app.clone();
+    let found = change::look(&app, move |tx| {
+        let row = find(tx, kind, &key)?;
+        Ok((live(&then, tx, kind, &row)?, row))
+    });
+    let (live, row) = found.await?;
     Ok(Shown::found(view::of(&app, &workspace, kind, &row, live.as_ref())))
 }
 
@@ -133,7 +139,7 @@ pub(crate) async fn write(
     let (done, place, then) = (ticket.clone(), Arc::clone(workspace), app.clone());
     let (row, existed, live) = change::change(app, move |tx| {
         let (row, existed) = record(&then, &place, tx, &change, body, &done)?;
-        let live = live(tx, kind, &row.key)?;
+        let live = live(&then, tx, kind, &row)?;
         Ok((row, existed, live))
     })
     .await?;
@@ -147,10 +153,11 @@ enum Live {
     Schedule(schedule::Live),
 }
 
-fn live(tx: &mut Tx<'_>, kind: Kind, key: &RecordKey) -> Result<Option<Live>, store::Error> {
+fn live(app: &App, tx: &mut Tx<'_>, kind: Kind, row: &RecordRow) -> Result<Option<Live>, store::Error> {
     Ok(match kind {
-        Kind::OnlineDeployment => serving::live(tx, key)?.map(Live::Serving),
-        Kind::Schedule => schedule::live(tx, key)?.map(Live::Schedule),
+        Kind::OnlineDeployment => serving::live(tx, &row.key)?.map(Live::Serving),
+        Kind::OnlineEndpoint => serving::endpoint(app, tx, row)?.map(Live::Serving),
+        Kind::Schedule => schedule::live(tx, &row.key)?.map(Live::Schedule),
         _ => None,
     })
 }

@@ -15,7 +15,8 @@ use store::{Error, RecordKey, RecordRow, ServingRow, Tx, secrets::Keyring};
 /// How long a request is held for a replica that is being replaced.
 const REPLACED_MS: u64 = 10_000;
 
-pub(super) fn routes(tx: &mut Tx<'_>) -> Result<Routes, Error> {
+/// The routes of a site: of endpoints that are served there.
+pub(super) fn routes(tx: &mut Tx<'_>, site: &str) -> Result<Routes, Error> {
     let mut routes = Routes::default();
     let endpoints = tx.records_of(Kind::OnlineEndpoint.table())?;
     if endpoints.is_empty() {
@@ -27,10 +28,15 @@ pub(super) fn routes(tx: &mut Tx<'_>) -> Result<Routes, Error> {
         if routes.endpoints.contains_key(&row.key.name) {
             continue;
         }
-        let mut route = endpoint(tx, &row)?;
+        let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+        if site_of(tx, &row.key.workspace, &body)? != site {
+            continue;
+        }
+        let mut route = endpoint(tx, &row, &body)?;
         let own = servings.iter().filter(|serving| {
             serving.key.workspace == row.key.workspace
                 && serving.key.endpoint == row.key.name
+                && serving.cluster == site
                 && serving.state != Provisioning::Deleting
         });
         for serving in own {
@@ -43,9 +49,15 @@ pub(super) fn routes(tx: &mut Tx<'_>) -> Result<Routes, Error> {
     Ok(routes)
 }
 
-fn endpoint(tx: &mut Tx<'_>, row: &RecordRow) -> Result<EndpointRoute, Error> {
-    let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
-    let (properties, by_key) = (&body["properties"], is_opened_by_key(&body));
+/// Where an endpoint is served: on this machine, or on the cluster of the compute target that it names.
+pub(crate) fn site_of(tx: &mut Tx<'_>, workspace: &str, endpoint: &Value) -> Result<String, Error> {
+    let named = endpoint["properties"]["compute"].as_str().filter(|name| !name.is_empty());
+    let Some(compute) = named.map(api::arm::reference::compute_name) else { return Ok(store::HERE.to_owned()) };
+    Ok(tx.target(workspace, &compute)?.map_or_else(|| store::HERE.to_owned(), |target| target.cluster))
+}
+
+fn endpoint(tx: &mut Tx<'_>, row: &RecordRow, body: &Value) -> Result<EndpointRoute, Error> {
+    let (properties, by_key) = (&body["properties"], is_opened_by_key(body));
     let keys = tx.record_secret(&row.key)?;
     let digest = |name: &str| keys.get(name).filter(|_| by_key).map(|key| Secret::new(digest(key)));
     Ok(EndpointRoute {

@@ -1,6 +1,6 @@
 //! Records as resources: what was sent, with what the server knows and what clients cannot do without.
 
-use super::{Kind, Live};
+use super::{Kind, Live, serving};
 use crate::{
     app::{App, scope},
     http::change,
@@ -48,8 +48,11 @@ pub(super) fn of(app: &App, workspace: &WorkspaceRow, kind: Kind, row: &RecordRo
         _ => Map::new(),
     };
     defaults(app, workspace, kind, &row.key, &mut properties);
+    if let Some(Live::Serving(serving::Live::Endpoint(router))) = live {
+        addresses(router.as_deref(), &row.key, &mut properties);
+    }
     let (state, words) = match (kind, live) {
-        (_, Some(Live::Serving(live))) => (live.row.state.status(), Some(live.words())),
+        (_, Some(Live::Serving(live))) => live.state(),
         (_, Some(Live::Schedule(live))) => {
             properties.insert("peregrine".into(), live.details());
             ("Succeeded", Some(live.words()))
@@ -102,10 +105,7 @@ fn defaults(app: &App, workspace: &WorkspaceRow, kind: Kind, key: &RecordKey, pr
             fill(properties, "tags", json!({}));
         }
         Kind::OnlineEndpoint => {
-            let router = app.settings.scoring_url.as_ref().unwrap_or(&app.url);
-            let base = format!("{router}/api/v1/endpoint/{}", key.name);
-            properties.insert("scoringUri".into(), json!(format!("{base}/score")));
-            properties.insert("swaggerUri".into(), json!(format!("{base}/swagger.json")));
+            addresses(Some(app.settings.scoring_url.as_ref().unwrap_or(&app.url)), key, properties);
             fill(properties, "authMode", json!("Key"));
             fill(properties, "traffic", json!({}));
             fill(properties, "mirrorTraffic", json!({}));
@@ -140,6 +140,14 @@ fn defaults(app: &App, workspace: &WorkspaceRow, kind: Kind, key: &RecordKey, pr
                 model["referenceType"] = json!("Id");
             }
         }
+    }
+}
+
+/// Where an endpoint is called, once that is known.
+fn addresses(router: Option<&str>, key: &RecordKey, properties: &mut Map<String, Value>) {
+    for (name, path) in [("scoringUri", "score"), ("swaggerUri", "swagger.json")] {
+        let address = router.map(|router| format!("{router}/api/v1/endpoint/{}/{path}", key.name));
+        properties.insert(name.into(), json!(address));
     }
 }
 

@@ -218,6 +218,7 @@ impl Weaver<'_, '_> {
         self.lookup.bad.extend(check::command_job(&spec));
         let bound: Vec<(String, Input)> = late.keys().filter_map(|input| spec.inputs.remove_entry(input)).collect();
         let mut resolved = self.lookup.resolve(name, &spec)?;
+        self.lookup.trains(&resolved)?;
         for (input, was) in bound {
             let Input::Data(data) = &was else { continue };
             let Some(Late { place, uri }) = late.get(&input) else { continue };
