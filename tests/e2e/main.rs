@@ -18,6 +18,7 @@ mod jobs;
 mod kill;
 mod kubernetes;
 mod openapi;
+mod parallel;
 mod pod;
 mod postgres;
 mod records;

@@ -6,7 +6,7 @@
 //! loopback only, so that nobody passes by the router; in a pod through the pod's own address.
 
 mod explain;
-mod model;
+pub(super) mod model;
 mod probe;
 mod watch;
 
@@ -194,7 +194,7 @@ impl<'a> Replica<'a> {
 }
 
 /// Adds a package unless a line or the conda file names it already, in whatever version.
-fn add(environment: &mut EnvironmentPlan, package: &str) {
+pub(super) fn add(environment: &mut EnvironmentPlan, package: &str) {
     let conda = environment.conda.iter().flat_map(|text| text.lines());
     let named = |line: &str| line.trim_start_matches([' ', '-', '"', '\'']).replace('_', "-").starts_with(package);
     if !conda.chain(environment.pip.iter().map(String::as_str)).any(named) {

@@ -1,5 +1,6 @@
 //! Resources kept as their clients sent them: schedules, online and batch endpoints, and their deployments. What serves
-//! for an online deployment is kept beside its record (`serving`), and when a schedule is due (`schedule`).
+//! for an online deployment is kept beside its record (`serving`), when a schedule is due (`schedule`), and a call of a
+//! batch endpoint is a job (`batch`).
 //!
 //! Invariants: what comes in comes back, unknown fields too; a record never claims to work; keys are sealed and shown by
 //! the calls that exist for it alone.
@@ -208,6 +209,9 @@ fn record(
     check::body(app, workspace, tx, kind, key, &body)?;
     if kind == Kind::Schedule {
         crate::calendar::rehearse(app, workspace, tx, (key, &body, &change.by))?;
+    }
+    if kind == Kind::BatchDeployment {
+        batch::deploy(app, workspace, tx, (key, &body["properties"], &change.by))?;
     }
     let pending =
         kind == Kind::OnlineDeployment && serving::deploy(app, workspace, tx, (key, &body, &change.by), ticket)?;

@@ -57,8 +57,8 @@ pub(super) fn of(app: &App, workspace: &WorkspaceRow, kind: Kind, row: &RecordRo
             properties.insert("peregrine".into(), live.details());
             ("Succeeded", Some(live.words()))
         }
-        // An address with keys is all that an endpoint is.
-        (Kind::OnlineEndpoint, None) => ("Succeeded", None),
+        // An address is all that an endpoint is; a batch deployment was looked through when it was accepted.
+        (Kind::OnlineEndpoint | Kind::BatchEndpoint | Kind::BatchDeployment, None) => ("Succeeded", None),
         (kind, None) => ("Unknown", Some(state(kind).to_owned())),
     };
     properties.insert("provisioningState".into(), json!(state));
@@ -92,8 +92,7 @@ pub(super) fn of(app: &App, workspace: &WorkspaceRow, kind: Kind, row: &RecordRo
 fn state(kind: Kind) -> &'static str {
     match kind {
         Kind::Schedule => "kept as a record whose trigger makes no sense; update it",
-        Kind::OnlineEndpoint | Kind::OnlineDeployment => "kept as a record of before it could be served; update it",
-        Kind::BatchEndpoint | Kind::BatchDeployment => "kept as a record: models are not run over batches yet",
+        _ => "kept as a record of before it could be served; update it",
     }
 }
 
