@@ -151,14 +151,14 @@ pub(crate) async fn write(
 /// What is at work for a record.
 enum Live {
     Serving(serving::Live),
-    Schedule(schedule::Live),
+    Schedule(Box<schedule::Live>),
 }
 
 fn live(app: &App, tx: &mut Tx<'_>, kind: Kind, row: &RecordRow) -> Result<Option<Live>, store::Error> {
     Ok(match kind {
         Kind::OnlineDeployment => serving::live(tx, &row.key)?.map(Live::Serving),
         Kind::OnlineEndpoint => serving::endpoint(app, tx, row)?.map(Live::Serving),
-        Kind::Schedule => schedule::live(tx, &row.key)?.map(Live::Schedule),
+        Kind::Schedule => schedule::live(tx, &row.key)?.map(|live| Live::Schedule(Box::new(live))),
         _ => None,
     })
 }
