@@ -924,7 +924,33 @@ def schedule_create():
     wanted = JobSchedule(name="sch1", trigger=CronTrigger(expression="0 * * * *", time_zone="UTC"), create_job=pipeline())
     ml.schedules.begin_create_or_update(wanted).result()
     kept = ml.schedules.get("sch1")
-    assert kept.trigger.expression == "0 * * * *" and kept.provisioning_state != "Succeeded", kept
+    assert kept.trigger.expression == "0 * * * *" and kept.provisioning_state == "Succeeded", kept
+    # Without a start it begins at once.
+    assert ended(made_by("sch1")[0]) == "Completed"
+
+
+def made_by(schedule, count=1):
+    """The jobs that a schedule has started, once they are so many."""
+    made = lambda: [job.name for job in ml.jobs.list() if (job.properties or {}).get("peregrine.schedule") == schedule]
+    until(f"{count} jobs of {schedule}", lambda: len(made()) >= count, 30)
+    return made()
+
+
+@step
+def schedule_recurrence():
+    from azure.ai.ml.entities import JobSchedule, RecurrencePattern, RecurrenceTrigger
+    when = RecurrenceTrigger(frequency="week", interval=2, start_time="2026-01-05T08:00:00", time_zone="W. Europe Standard Time",
+                             schedule=RecurrencePattern(hours=8, minutes=[0, 30], week_days=["monday"]))
+    ml.schedules.begin_create_or_update(JobSchedule(name="sch2", trigger=when, create_job=pipeline())).result()
+    kept = ml.schedules.get("sch2")
+    assert kept.trigger.schedule.minutes == [0, 30] and kept.trigger.time_zone == "W. Europe Standard Time", kept
+    ml.schedules.begin_delete("sch2").result()
+
+
+@step
+def schedule_trigger():
+    name = ml.schedules.trigger("sch1").job_name
+    assert ended(name) == "Completed" and name in made_by("sch1", 2)
 
 
 @step

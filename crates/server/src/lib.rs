@@ -6,6 +6,7 @@
 
 mod app;
 mod auth;
+mod calendar;
 mod calls;
 mod canonical;
 pub mod clock;
