@@ -18,6 +18,7 @@ use std::{
     collections::{HashMap, HashSet, VecDeque},
     fmt,
     net::SocketAddr,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, OnceLock},
     time::Duration,
 };
@@ -42,6 +43,8 @@ type Counters = Box<dyn Fn(&str) -> String + Send + Sync>;
 
 struct Inner {
     store: Store,
+    /// Where the keys lie that web tokens are signed with.
+    keys: Option<PathBuf>,
     /// Of the router in this process.
     counters: OnceLock<Counters>,
     clock: fn() -> Timestamp,
@@ -72,9 +75,19 @@ impl fmt::Debug for Routers {
 
 impl Routers {
     pub fn new(store: Store, clock: fn() -> Timestamp) -> Routers {
+        Routers::of_home(store, None, clock)
+    }
+
+    /// Routers that also believe web tokens signed with the keys of a home.
+    pub fn with_keys(store: Store, keys: &Path, clock: fn() -> Timestamp) -> Routers {
+        Routers::of_home(store, Some(crate::auth::tokens_folder(keys)), clock)
+    }
+
+    fn of_home(store: Store, keys: Option<PathBuf>, clock: fn() -> Timestamp) -> Routers {
         Routers(Arc::new(Inner {
             counters: OnceLock::new(),
             store,
+            keys,
             clock,
             reading: tokio::sync::Mutex::default(),
             state: Mutex::default(),
@@ -115,7 +128,12 @@ impl Routers {
     /// The routes as they are now.
     pub async fn current(&self) -> Result<(u64, Arc<Routes>), Error> {
         let _turn = self.0.reading.lock().await;
-        let routes = self.0.store.read(build::routes).await?;
+        let (inner, now) = (Arc::clone(&self.0), (self.0.clock)());
+        let signers = move || {
+            let keys = inner.keys.as_deref().and_then(|folder| crate::auth::Keys::load(folder).ok());
+            keys.map(|keys| keys.public(now)).unwrap_or_default()
+        };
+        let routes = self.0.store.read(move |tx| build::routes(tx, signers, now)).await?;
         let mut state = self.state();
         if state.version == 0 || *state.routes != routes {
             let now = u64::try_from((self.0.clock)().0).unwrap_or(0);

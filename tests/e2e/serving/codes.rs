@@ -96,7 +96,7 @@ fn status(home: &Home, more: &[&str]) -> String {
 }
 
 /// The statuses of requests made by hand, one after the other on one connection.
-fn codes(home: &Home, more: &[&str], uris: &[&str]) -> Vec<String> {
+pub(super) fn codes(home: &Home, more: &[&str], uris: &[&str]) -> Vec<String> {
     let authority = home.home().join("keys/authority.pem");
     let mut curl = Command::new("curl");
     curl.args(["--silent", "--write-out", "%{http_code}\n", "--cacert"]).arg(authority).args(more).args([
