@@ -31,7 +31,7 @@ fn undisturbed(home: &Home, uri: &str, disturb: impl FnOnce()) {
         for caller in callers {
             let answers = caller.join().unwrap();
             let lost: Vec<&String> = answers.iter().filter(|code| *code != "200").collect();
-            assert!(lost.is_empty() && answers.len() > 20, "{} of {} failed: {lost:?}", lost.len(), answers.len());
+            assert!(lost.is_empty() && answers.len() > 10, "{} of {} failed: {lost:?}", lost.len(), answers.len());
         }
     });
 }
@@ -47,6 +47,19 @@ fn a_server_that_restarts_refuses_no_call_and_loses_none() {
         }
     });
     assert_eq!(uri, self::uri(&home), "endpoints keep their address");
+}
+
+#[test]
+fn an_agent_that_is_killed_costs_no_call() {
+    let home = serving(ROOMY);
+    let uri = uri(&home);
+    undisturbed(&home, &uri, || {
+        for _ in 0..3 {
+            let before = home.pid("agent");
+            home.kill("agent");
+            home.until("the agent to be back", || home.pid("agent").is_some_and(|pid| Some(pid) != before));
+        }
+    });
 }
 
 #[test]
