@@ -100,10 +100,15 @@ impl Doors {
         stream.set_read_timeout(Some(WORD))?;
         let (said, sockets) = receive(stream)?;
         if said == TAKE {
-            let kept = self.kept();
+            let mut kept = self.kept();
             let sockets: Vec<(&str, BorrowedFd<'_>)> =
                 kept.doors.iter().map(|(name, socket)| (name.as_str(), socket.as_fd())).collect();
-            return send(stream, &sockets);
+            send(stream, &sockets)?;
+            if kept.waiting {
+                // The next owner may want to listen elsewhere at the same port.
+                kept.doors.clear();
+            }
+            return Ok(());
         }
         let owner = self.put(said.split(' ').map(str::to_owned).zip(sockets).collect());
         stream.set_read_timeout(None)?;
@@ -148,13 +153,11 @@ pub fn take(path: &Path) -> Taken {
 }
 
 impl Taken {
-    /// The sockets of this name at this address; where it names no port, at any.
+    /// The sockets of this name at this address; where it names no port, at any. Those at other addresses are closed.
     pub fn claim(&mut self, name: &str, address: SocketAddr) -> Vec<TcpListener> {
-        let fits = |(of, socket): &mut (String, TcpListener)| {
-            let at = |bound: SocketAddr| bound == address || address.port() == 0 && bound.ip() == address.ip();
-            of == name && socket.local_addr().is_ok_and(at)
-        };
-        self.0.extract_if(.., fits).map(|(_, socket)| socket).collect()
+        let at = |bound: SocketAddr| bound == address || address.port() == 0 && bound.ip() == address.ip();
+        let named = self.0.extract_if(.., |(of, _)| of == name).map(|(_, socket)| socket);
+        named.filter(|socket| socket.local_addr().is_ok_and(at)).collect()
     }
 }
 
@@ -220,19 +223,28 @@ mod tests {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         let first = [Door { name: "router", socket }];
-        let left = tokio::time::timeout(Duration::from_millis(300), leave(&path, &first)).await;
-        assert!(left.is_err(), "it ends with its owner only");
+        let there = until(|| !take(&path).0.is_empty());
+        tokio::select! { () = leave(&path, &first) => panic!("it ends with its owner only"), () = there => {} }
+        let elsewhere: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        assert!(take(&path).claim("router", elsewhere).is_empty(), "another address was taken for ours");
+        until(|| doors.is_waiting()).await;
         drop(first);
         let caller = TcpStream::connect(address).unwrap();
-        assert!(take(&path).claim("https", address).is_empty() && take(&path).claim("router", address).len() == 1);
-        let elsewhere: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        assert!(take(&path).claim("router", elsewhere).is_empty());
-        let next = take(&path).claim("router", SocketAddr::new(address.ip(), 0)).remove(0);
+        let mut taken = take(&path);
+        assert!(taken.claim("https", address).is_empty());
+        let next = taken.claim("router", SocketAddr::new(address.ip(), 0)).remove(0);
         assert_eq!(next.accept().unwrap().1, caller.local_addr().unwrap());
-        assert!(doors.is_waiting());
-        doors.put(Vec::new());
+        assert!(take(&path).0.is_empty(), "what the next owner has is kept no more");
         drop(next);
         assert!(TcpStream::connect(address).is_err(), "a socket was left open");
+    }
+
+    async fn until(mut so: impl FnMut() -> bool) {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+        while !so() {
+            assert!(tokio::time::Instant::now() < deadline, "waited in vain");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Servers and routers come and go under steady load, and no caller notices.
 
 use super::{codes::codes, serving};
-use crate::harness::{Home, signal};
+use crate::harness::{Home, said, signal};
 use std::{
     net::TcpListener,
     process::{Child, Stdio},
@@ -47,6 +47,12 @@ fn a_server_that_restarts_refuses_no_call_and_loses_none() {
         }
     });
     assert_eq!(uri, self::uri(&home), "endpoints keep their address");
+    // What is kept is in nobody's way who wants the port for another address.
+    home.ok(&["server", "stop"]);
+    let port = uri.split([':', '/']).nth(4).unwrap();
+    let mut start = home.command(&["server", "start", "-o", "none"]);
+    said(start.env("PEREGRINE_ROUTER_LISTEN", format!("0.0.0.0:{port}")).output().unwrap()).must(0, &[]);
+    assert!(self::uri(&home).starts_with(&format!("https://localhost:{port}/")));
 }
 
 #[test]
