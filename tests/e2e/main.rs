@@ -24,5 +24,6 @@ mod records;
 mod sdk;
 mod serving;
 mod skip;
+mod ssh;
 mod test_cluster;
 mod tracking;

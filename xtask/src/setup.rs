@@ -40,6 +40,12 @@ const NEEDS: &[Need] = &[
         package: "nginx-light",
         used_by: "the router's test beside another proxy, and its bench",
     },
+    Need {
+        program: "/usr/sbin/sshd",
+        args: &["-t", "-f", "/dev/null", "-h", "/dev/null"],
+        package: "openssh-server",
+        used_by: "tests of machines reached by SSH",
+    },
 ];
 
 /// Installs what is missing, where that is possible.

@@ -167,7 +167,7 @@ impl Going<'_> {
                     gpus: gpus.to_vec(),
                     isolation: isolation.clone(),
                     cgroup: staged.cgroup,
-                    oom_kills: cx.pod.as_ref().and_then(|_| Cgroup::own()?.oom_kills()),
+                    oom_kills: cx.is_contained().then(|| Cgroup::own()?.oom_kills()).flatten(),
                     address: staged.address,
                 });
                 cx.journal.begin(&assignment.attempt, Arc::clone(&run)).map_err(disk)?;

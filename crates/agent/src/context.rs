@@ -48,6 +48,11 @@ impl Context {
         (self.settings.clock)()
     }
 
+    /// Whether this process lives in a container that is its job's own.
+    pub(crate) fn is_contained(&self) -> bool {
+        self.pod.as_ref().is_some_and(|pod| pod.contained)
+    }
+
     pub(crate) fn attempts(&self) -> PathBuf {
         attempts(&self.settings.home)
     }

@@ -1,4 +1,5 @@
-//! The agent as the entry point of a pod: one attempt, or one part of it, and then the end.
+//! The agent as the entry point of a pod, or sent to a machine for one purpose: one attempt, or one part of it, and then
+//! the end.
 //!
 //! The same agent as on a node, with three differences: the server is elsewhere and may be away for hours, the files it
 //! writes are gone with the pod, and the container is already the job's own. Invariants: it leaves only when the end of
@@ -43,7 +44,7 @@ pub struct Pod {
     /// Where the other parts reach this one.
     pub address: String,
     /// The server's address.
-    pub server: String,
+    pub server: Address,
     /// Read again for every call: a renewed token takes the place of the old one.
     pub token_file: PathBuf,
     /// The authority that signed the server's certificate, in PEM; the system's are enough where it is absent.
@@ -52,6 +53,19 @@ pub struct Pod {
     pub bundle: Option<PathBuf>,
     /// How long the command runs on without a server.
     pub away: Duration,
+    /// The container is the job's own. Otherwise this is a machine that others use too: environments are made and limits
+    /// set as on the server's own machine.
+    pub contained: bool,
+    /// Where environments are kept for all that run on this machine.
+    pub shared: Option<PathBuf>,
+}
+
+/// How the server is found.
+#[derive(Debug, Clone)]
+pub enum Address {
+    Known(String),
+    /// In a file, where it may change: the way leads through a tunnel.
+    Written(PathBuf),
 }
 
 impl Pod {
@@ -59,9 +73,15 @@ impl Pod {
         fs::read_to_string(&self.token_file).ok().map(|token| token.trim().to_owned())
     }
 
+    pub(crate) fn url(&self) -> Option<String> {
+        match &self.server {
+            Address::Known(url) => Some(url.clone()),
+            Address::Written(file) => fs::read_to_string(file).ok().map(|url| url.trim().to_owned()),
+        }
+    }
+
     pub(crate) fn connect(&self) -> Option<Client> {
-        let connection =
-            Connection { url: self.server.clone(), token: self.token()?, authority: self.authority.clone() };
+        let connection = Connection { url: self.url()?, token: self.token()?, authority: self.authority.clone() };
         Client::new(connection).ok()
     }
 

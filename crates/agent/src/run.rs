@@ -71,10 +71,12 @@ pub(crate) async fn start(settings: Settings, pod: Option<Pod>) -> io::Result<Wo
     let facts = context::facts(&settings);
     let reporter = Reporter::default();
     let agent = home.join("agent");
+    let contained = pod.as_ref().is_some_and(|pod| pod.contained);
     let cx = Arc::new(Context {
         journal: Journal::open(&agent.join("journal"))?,
         folders: Folders::open(&agent)?,
-        environments: Environments::new(&home).inside_image(pod.is_some()),
+        environments: Environments::new(pod.as_ref().and_then(|pod| pod.shared.as_deref()).unwrap_or(&home))
+            .inside_image(contained),
         data: Data::new(&home, settings.cache_bytes).near(pod.as_ref()),
         link,
         reporter: reporter.clone(),
@@ -152,7 +154,7 @@ pub(crate) async fn held(messages: &mpsc::UnboundedSender<Message>) -> Holds {
 }
 
 async fn sample(cx: Arc<Context>) {
-    let mut sampler = if cx.pod.is_some() { Sampler::of_container() } else { Sampler::new() };
+    let mut sampler = if cx.is_contained() { Sampler::of_container() } else { Sampler::new() };
     let mut every = tokio::time::interval(SAMPLE_EVERY);
     loop {
         every.tick().await;

@@ -128,7 +128,7 @@ impl Server {
         // What would make the client another one: the address of a server that moved, a token that was renewed.
         let mark = match &self.way {
             Way::Home(home) => address(home)?.url,
-            Way::Elsewhere(pod) => pod.token()?,
+            Way::Elsewhere(pod) => format!("{} {}", pod.url()?, pod.token()?),
         };
         let mut client = self.client.lock().expect("nothing panics while it holds the client");
         if client.as_ref().is_none_or(|(made_for, _)| *made_for != mark) {

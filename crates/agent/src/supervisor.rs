@@ -187,7 +187,7 @@ impl Supervisor {
         }
     }
 
-    /// What an attempt takes from this node. In a pod that is nobody's business here: the pod was made for it.
+    /// What an attempt takes from this node. Nobody's business where this agent was made for it.
     fn needs(&self, assignment: &Assignment) -> Resources {
         if self.cx.pod.is_some() { Resources::default() } else { assignment.plan.needs() }
     }

@@ -19,6 +19,7 @@ mod pod;
 mod post;
 mod roles;
 mod serving;
+mod sites;
 mod spec_file;
 mod upload;
 

@@ -12,7 +12,7 @@ use agent::{
     Settings,
     cgroup::Cgroup,
     keeper::Of,
-    pod::{Left, Pod},
+    pod::{Address, Left, Pod},
 };
 use anyhow::Context as _;
 use domain::AttemptId;
@@ -80,7 +80,11 @@ fn read(variable: &dyn Fn(&str) -> Option<String>, home: &Path) -> Done<Pod> {
         }
         value.unwrap_or_default()
     };
-    let (server, attempt, part) = (needed("PEREGRINE_SERVER"), needed("PEREGRINE_ATTEMPT"), needed("PEREGRINE_PART"));
+    let server = match variable("PEREGRINE_SERVER_FILE") {
+        Some(file) => Address::Written(PathBuf::from(file)),
+        None => Address::Known(needed("PEREGRINE_SERVER").trim_end_matches('/').to_owned()),
+    };
+    let (attempt, part) = (needed("PEREGRINE_ATTEMPT"), needed("PEREGRINE_PART"));
     let (token_file, address) = (PathBuf::from(needed("PEREGRINE_TOKEN_FILE")), needed("POD_IP"));
     let attempt = AttemptId::parse(&attempt).map_err(|_| bad.push(format!("`{attempt}` is no attempt"))).ok();
     let part = part.parse().map_err(|_| bad.push(format!("`{part}` is no number of a part"))).ok();
@@ -106,8 +110,10 @@ fn read(variable: &dyn Fn(&str) -> Option<String>, home: &Path) -> Done<Pod> {
     let authority = authority.filter(|pem| !pem.is_empty());
     let bundle = authority.as_ref().map(|pem| server::write_bundle(home, Some(pem))).transpose();
     let bundle = bundle.map_err(|error| Failure::file("cannot write the file of authorities", &error))?;
-    let server = server.trim_end_matches('/').to_owned();
-    Ok(Pod { attempt, part, address, server, token_file, authority, bundle, away: Duration::from_secs(away) })
+    let contained = variable("PEREGRINE_OUTSIDE").is_none();
+    let shared = variable("PEREGRINE_SHARED").map(PathBuf::from);
+    let away = Duration::from_secs(away);
+    Ok(Pod { attempt, part, address, server, token_file, authority, bundle, away, contained, shared })
 }
 
 #[cfg(test)]
@@ -133,7 +139,8 @@ mod tests {
             name => some(name),
         };
         let pod = read(&all, folder.path()).unwrap();
-        assert_eq!((pod.server.as_str(), pod.part, pod.away.as_secs()), ("https://s", 1, 86_400));
+        assert!(matches!(&pod.server, Address::Known(url) if url == "https://s"));
+        assert_eq!((pod.part, pod.away.as_secs(), pod.contained), (1, 86_400, true));
         assert!(pod.authority.is_none() && pod.bundle.is_none());
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     commands::Context as Command,
     config::Config,
     failure::{Done, Exit, Failure},
-    local, serving, spec_file,
+    local, serving, sites, spec_file,
 };
 use agent::{
     Settings,
@@ -16,7 +16,15 @@ use anyhow::Context as _;
 use controller::Context;
 use domain::spec::shape::Noun;
 use server::{Certificates, Routers};
-use std::{fs, net::{SocketAddr, TcpListener}, os::unix::fs::PermissionsExt, path::Path, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 use store::Store;
 use tokio::{
     runtime::{Builder, Runtime},
@@ -102,7 +110,9 @@ async fn serve(config: &Config) -> Done {
         clock: server::clock::now,
     };
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let driver = compute::LocalDriver::new(program, home.clone());
+    let driver = compute::LocalDriver::new(program.clone(), home.clone());
+    let stewards =
+        sites::Sites { store: store.clone(), home: home.clone(), program, url: listening.url.clone(), authority };
     let (stop_sender, stop) = watch::channel(false);
     let context = Context {
         store: store.clone(),
@@ -122,11 +132,14 @@ async fn serve(config: &Config) -> Done {
     tracing::info!(url, home = %home.display(), "serving");
     let name = format!("server-{}", std::process::id());
     let ask = async |news| Ok(routers.exchange(news, serving::EXCHANGE).await?);
-    let following =
-        async { tokio::join!(serving::follow(&own.routes, &name, ask), doors::leave(&keeper, &doors)) };
+    let following = async { tokio::join!(serving::follow(&own.routes, &name, ask), doors::leave(&keeper, &doors)) };
     let work = async { tokio::join!(served, controller::run(context, stop), until_told(stop_sender)) };
-    // The router needs nobody to finish what it has begun.
-    let (served, (), ()) = tokio::select! { done = work => done, _ = following => unreachable!("it has no end") };
+    // The router and stewards need nobody to finish what they have begun.
+    let (served, (), ()) = tokio::select! {
+        done = work => done,
+        _ = following => unreachable!("it has no end"),
+        () = stewards.run() => unreachable!("it has no end"),
+    };
     drop(doors);
     own.running.stop();
     let _ = tokio::task::spawn_blocking(|| own.running.join()).await;
@@ -205,8 +218,7 @@ pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode>
         sockets = router::bind_all(&settings).map_err(|error| router_failure(&error))?;
     }
     let doors = hand_on(home, &sockets);
-    let running =
-        router::start_on(sockets, settings, routes.clone()).map_err(|error| router_failure(&error))?;
+    let running = router::start_on(sockets, settings, routes.clone()).map_err(|error| router_failure(&error))?;
     command.output.note(&format!("the router answers at {scheme}://{}", running.address));
     let (stop, _) = watch::channel(false);
     runtime.block_on(async {

@@ -17,7 +17,14 @@ use domain::{
 use router::{Limits, Routes, Running, Settings, StartError, TlsFiles};
 use server::{Certificates, Routers};
 use std::{
-    collections::HashSet, fs, io::ErrorKind, net::{SocketAddr, TcpListener}, path::PathBuf, pin::Pin, sync::Mutex, time::Duration,
+    collections::HashSet,
+    fs,
+    io::ErrorKind,
+    net::{SocketAddr, TcpListener},
+    path::PathBuf,
+    pin::Pin,
+    sync::Mutex,
+    time::Duration,
 };
 use store::{Error, ServingKey, Store};
 use tokio::time::{Instant, sleep};
@@ -47,12 +54,7 @@ pub(crate) struct Embedded {
 
 /// Starts the router of this server with the routes there are, before anyone can call it; at the sockets of the last one
 /// where these are kept.
-pub(crate) fn start(
-    config: &Config,
-    certificates: &Certificates,
-    table: &Table,
-    kept: &mut Taken,
-) -> Done<Embedded> {
+pub(crate) fn start(config: &Config, certificates: &Certificates, table: &Table, kept: &mut Taken) -> Done<Embedded> {
     let (certificate, key) = certificates.files().context("cannot use the certificate")?;
     let routes = Routes::new(table);
     let settings = |listen: SocketAddr| Settings {

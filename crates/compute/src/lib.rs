@@ -1,11 +1,17 @@
 //! Drivers: how each kind of compute target is made to act.
 //!
 //! What runs next to the user's process is always the same agent; a driver only sees to it that the agent is
-//! there. Invariant: every act may be repeated without harm.
+//! there. A machine reached by SSH is a [`Site`]: the server speaks with its steward as it does with the operator of a
+//! Kubernetes cluster. Invariant: every act may be repeated without harm.
 
 mod local;
+mod shell;
+mod ssh;
+mod steward;
 
 pub use local::LocalDriver;
+pub use ssh::{Host, Login};
+pub use steward::{Desk, Held, Look, Part, PartState, Site, Started, Trouble, keep};
 
 use std::{io, path::PathBuf};
 

@@ -91,7 +91,7 @@ fn observe(tx: &mut Tx<'_>, now: Timestamp) -> Result<(World, HashMap<i64, Queue
 fn node_of(cluster: &ClusterRow, target: String, now: Timestamp) -> Node {
     let capacity = Resources { cpu_milli: u64::MAX, memory_bytes: u64::MAX, gpus: u32::MAX };
     let silent = (!cluster.answers(now, SILENT_MS)).then(|| cluster.last_heard(now));
-    Node { name: cluster.name.clone(), target, capacity, silent, handed: Vec::new(), window: usize::MAX }
+    Node { name: cluster.shown().to_owned(), target, capacity, silent, handed: Vec::new(), window: usize::MAX }
 }
 
 fn waiting(row: &QueuedJob, target: String) -> Waiting {

@@ -23,9 +23,16 @@ type Digest = [u8; 32];
 /// What an endpoint asks of its callers.
 pub(crate) enum Access {
     Keys([Option<Digest>; 2]),
-    Tokens { endpoint: Box<str>, key: hmac::Key },
+    Tokens {
+        endpoint: Box<str>,
+        key: hmac::Key,
+    },
     /// Tokens of this endpoint open it too: that is what its owners hand out.
-    Callers { endpoint: Box<str>, key: hmac::Key, callers: Callers },
+    Callers {
+        endpoint: Box<str>,
+        key: hmac::Key,
+        callers: Callers,
+    },
 }
 
 /// Why a caller is turned away.

@@ -203,7 +203,7 @@ pub(crate) fn attempt_token(keyring: &Keyring, attempt: &AttemptId) -> String {
 }
 
 /// A token for the operator of a cluster, until there is one of a later generation.
-pub(crate) fn cluster_token(keyring: &Keyring, name: &str, generation: i64) -> String {
+pub fn cluster_token(keyring: &Keyring, name: &str, generation: i64) -> String {
     let claim = format!("{name}/{generation}");
     format!("cluster.{claim}.{}", keyring.sign(&format!("cluster {claim}")))
 }

@@ -21,7 +21,7 @@ mod tls;
 mod webhooks;
 
 pub use app::{App, Settings};
-pub use auth::{Caller, Who, make_token};
+pub use auth::{Caller, Who, cluster_token, make_token};
 pub use listen::{Kept, Listening, StartError, listen, serve};
 pub use problem::Problem;
 pub use routers::Routers;

@@ -30,7 +30,7 @@ pub use assets::{AssetKey, AssetRow, VersionFilter};
 pub(crate) use audit::act_under_way;
 pub use audit::{Act, AuditRow, acting};
 pub use children::{Child, Stopped};
-pub use clusters::{ClusterRow, TargetRow, TargetState};
+pub use clusters::{ClusterRow, TargetRow, TargetState, site_name};
 pub use deliveries::DeliveryRow;
 pub use events::EventRow;
 pub use experiments::{DEFAULT_EXPERIMENT, ExperimentRow};

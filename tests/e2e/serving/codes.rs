@@ -104,7 +104,10 @@ fn busy(home: &Home) {
         while !turned_away && taken.try_wait().unwrap().is_none() {
             let said = home.ask(&json!({}), &[]);
             turned_away = said.code == Some(4);
-            said.must(if turned_away { 4 } else { 0 }, if turned_away { &["answered 503", "max_queue_wait_ms"] } else { &[] });
+            said.must(
+                if turned_away { 4 } else { 0 },
+                if turned_away { &["answered 503", "max_queue_wait_ms"] } else { &[] },
+            );
         }
         taken.wait().unwrap();
         turned_away

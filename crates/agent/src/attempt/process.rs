@@ -221,7 +221,7 @@ async fn end_all(cx: &Context, assignment: &Assignment, mark: &RunMark, grace: D
         cx.link.signal(&key(assignment, *rank), Signal::KILL.as_raw());
     }
     cx.link.sweep(&marker);
-    if mark.isolation == "container" && cx.pod.is_none() {
+    if mark.isolation == "container" && !cx.is_contained() {
         remove_containers(&cx.folder(&assignment.attempt), &ranks).await;
     }
     if let Some(group) = mark.cgroup.as_deref().and_then(Cgroup::open) {

@@ -85,7 +85,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
         _ => command::arguments(assignment, &inputs, &outputs)?,
     };
     // In a pod the limits are the pod's.
-    let cgroup = if cx.pod.is_none() { limit(assignment, &folder, logs) } else { None };
+    let cgroup = if !cx.is_contained() { limit(assignment, &folder, logs) } else { None };
     let mut environment = ready.variables.clone();
     environment.extend(cx.pod.iter().flat_map(|pod| pod.variables()));
     environment.extend(start.iter().flat_map(|start| start.variables.clone()));

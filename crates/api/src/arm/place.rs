@@ -155,8 +155,11 @@ fn virtual_machine(p: &mut Map<String, Value>, spec: &Value) {
         let mut account = Map::new();
         let names = [("admin_username", "username"), ("admin_password", "password")];
         carry(&mut account, ssh, &names);
+        carry(&mut account, ssh, &[("ssh_private_key", "privateKeyData")]);
         put(&mut inner, "administratorAccount", Value::Object(account));
     }
+    let own = [("address", "address"), ("host_key", "hostKey"), ("jump_host", "jumpHost"), ("slots", "slots")];
+    carry(&mut inner, spec, &own);
     put(p, "properties", Value::Object(inner));
 }
 

@@ -36,7 +36,9 @@ pub(crate) enum ComputeVerb {
     Create(ComputeCreate),
     /// Attach a machine or cluster that exists
     #[command(after_help = "Examples:\n  peregrine compute attach -f cluster.yml\n  \
-                            peregrine compute attach --type kubernetes -n lab --namespace ml")]
+                            peregrine compute attach --type kubernetes -n lab --namespace ml\n  \
+                            peregrine compute attach --type virtualmachine -n box --address 10.0.0.7 --user ada \
+                            --private-key ~/.ssh/id_ed25519")]
     Attach(ComputeCreate),
     /// Show a compute target
     #[command(after_help = "Examples:\n  peregrine compute show -n local")]
@@ -145,6 +147,27 @@ pub(crate) struct ComputeCreate {
     /// The cluster or machine to attach
     #[arg(long, value_name = "ID")]
     pub(crate) resource_id: Option<String>,
+    /// Name or address of a machine reached by SSH
+    #[arg(long, value_name = "HOST")]
+    pub(crate) address: Option<String>,
+    /// Who to log in as there
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// The port of SSH there
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
+    /// File of the private key that opens it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) private_key: Option<std::path::PathBuf>,
+    /// Fingerprint of the key it must show, `SHA256:…`
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub(crate) host_key: Option<String>,
+    /// Hosts on the way to it, as `user@host:port`
+    #[arg(long, value_name = "HOSTS")]
+    pub(crate) jump_host: Option<String>,
+    /// How many jobs it takes at a time
+    #[arg(long, value_name = "N")]
+    pub(crate) slots: Option<u32>,
     /// Namespace of jobs in the cluster
     #[arg(long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,

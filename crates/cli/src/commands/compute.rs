@@ -1,6 +1,7 @@
 //! `peregrine compute …`.
 
 mod kubernetes;
+mod machine;
 
 use super::{Context, Session, change, confirm, settle};
 use crate::{
@@ -85,6 +86,9 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
     spec.name = args.common.name.clone().or(spec.name);
     spec.kind = args.kind.as_ref().map_or(spec.kind, |kind| kind.to_lowercase());
     spec.settings.extend(settings(args));
+    if spec.kind == machine::KIND {
+        machine::complete(&mut spec, args)?;
+    }
     let name = named(spec.name.as_deref())?;
     let mistakes = check::compute(&spec);
     if !mistakes.is_empty() || spec.kind.is_empty() {
@@ -94,14 +98,17 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
     let post = Post::open(context, args.common.dry_run).await?;
     let body = body(&spec, &post.location().await?);
     let path = format!("{}/computes/{name}", post.scope.path());
-    let on_cluster = spec.kind == kubernetes::KIND;
+    let on_cluster = [kubernetes::KIND, machine::KIND].contains(&spec.kind.as_str());
     let made = post.put_at(&path, &body, !args.no_wait && !on_cluster).await;
     let made = made.doing(|| format!("cannot create compute target `{name}`"))?;
     if post.shown()? {
         return Ok(());
     }
     if let Some(session) = post.session().filter(|_| on_cluster) {
-        return kubernetes::follow(session, &name, made, !args.no_wait).await;
+        return match spec.kind.as_str() {
+            machine::KIND => machine::follow(session, &name, (body, made), !args.no_wait).await,
+            _ => kubernetes::follow(session, &name, made, !args.no_wait).await,
+        };
     }
     if spec.kind != "local" {
         let kind = &spec.kind;

@@ -127,9 +127,8 @@ mod tests {
             let text = format!("{}.{}", part(&json!({"alg": alg, "kid": kid})), part(&claims));
             format!("{text}.{}", URL_SAFE_NO_PAD.encode(pair.sign(text.as_bytes())))
         };
-        let web = |sub: &str| {
-            sign("k1", "EdDSA", json!({"sub": sub, "aud": "https://ml.azure.com", "nbf": 0, "exp": 1000}))
-        };
+        let web =
+            |sub: &str| sign("k1", "EdDSA", json!({"sub": sub, "aud": "https://ml.azure.com", "nbf": 0, "exp": 1000}));
         let with = |claims: Value| sign("k1", "EdDSA", claims);
         let touched = format!("{}x", web("ana"));
         for (token, expected) in [

@@ -33,6 +33,7 @@ pub(crate) async fn list(State(app): State<App>) -> Result<Json<Value>, Problem>
     let all = app.store.read(|tx| {
         let rows = tx.clusters()?;
         rows.into_iter()
+            .filter(|row| !row.is_site())
             .map(|row| Ok((tx.facts(&row.name)?, tx.targets_on(&row.name)?, row)))
             .collect::<Result<Vec<_>, _>>()
     });
@@ -87,7 +88,7 @@ pub(crate) async fn delete(State(app): State<App>, Path(at): Path<At>) -> Result
 }
 
 fn missing(tx: &mut Tx<'_>, name: &str) -> Result<Problem, store::Error> {
-    let names: Vec<String> = tx.clusters()?.into_iter().map(|row| row.name).collect();
+    let names: Vec<String> = tx.clusters()?.into_iter().filter(|row| !row.is_site()).map(|row| row.name).collect();
     Ok(Problem::missing("cluster", name, &names))
 }
 

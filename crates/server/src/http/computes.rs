@@ -1,5 +1,5 @@
 //! Compute targets. `local`, this machine, is in every workspace; a target of kind `Kubernetes` is a namespace of a
-//! cluster; targets of other kinds are kept as records that say they cannot run work yet.
+//! cluster, one of kind `VirtualMachine` a machine that its steward reaches by SSH; targets of other kinds are kept as records that say they cannot run work yet.
 //!
 //! Invariants: passwords and keys are sealed on their way in and never shown; only what runs work says `Succeeded`.
 
@@ -128,8 +128,7 @@ async fn write(
         let mut body = body(before.as_ref())?;
         let secrets = check::take_secrets(&mut body);
         let kind = check::body(&name, &mut body)?;
-        let on_cluster = kind.name == kubernetes::KIND;
-        if on_cluster {
+        if [kubernetes::KIND, check::MACHINE].contains(&kind.name) {
             kubernetes::forget_shown(&mut body);
         }
         check::same_kind(&name, before.as_ref(), kind)?;
@@ -139,9 +138,10 @@ async fn write(
             created_at: before.as_ref().map_or(now, |row| row.created_at),
             changed_at: now,
         };
-        let attached = match on_cluster {
-            true => Some(attach::plan(&then, tx, (&place, &row), &done, now)?),
-            false => None,
+        let attached = match kind.name {
+            kubernetes::KIND => Some(attach::plan(&then, tx, (&place, &row), &done, now)?),
+            check::MACHINE => Some(attach::site(&then, (&place, &row), &done, now)),
+            _ => None,
         };
         tx.put_compute(&key, &row, (!secrets.is_empty()).then_some(&secrets))?;
         match attached {
@@ -186,6 +186,7 @@ pub(crate) async fn delete(
         conditions.hold(&format!("compute target `{name}`"), Some(&view::mark(&row)))?;
         detach::is_clear(tx, &key, &row.name)?;
         tx.delete_compute(&key, &row.name)?;
+        tx.delete_cluster(&store::site_name(&key, &row.name))?;
         Ok(done.done(tx, &key, &resource, now)?)
     })
     .await?;

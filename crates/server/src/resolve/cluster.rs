@@ -17,7 +17,7 @@ impl Lookup<'_, '_> {
         if on.state == TargetState::Failed {
             let name = &on.target.compute;
             let message = format!("compute target `{name}` is not fit for work: {}", on.complaints());
-            let fix = format!("mend that and run `peregrine compute attach --type kubernetes -n {name}` again");
+            let fix = format!("mend that and attach it again; `peregrine compute show -n {name}` has the checks");
             self.mistake("compute", message, fix);
         }
     }
@@ -57,7 +57,8 @@ impl Lookup<'_, '_> {
     /// Pods see this server's stores and the world, but not the disk of its machine, and make no images.
     pub(super) fn reaches_pods(&mut self, plan: &Plan, on: &TargetRow) {
         let name = &on.target.compute;
-        if plan.environment.build.is_some() {
+        // A machine makes images as the server's own does.
+        if plan.environment.build.is_some() && !on.cluster.starts_with('@') {
             let message = format!(
                 "environment `{}` is built from a Dockerfile, which pods on `{name}` cannot do",
                 plan.environment.label

@@ -1,6 +1,6 @@
 //! `…/computes`: this machine is there from the start; other kinds are kept as records that say they cannot run work.
 
-use crate::Server;
+use crate::{Server, ask};
 use domain::{Resources, report::NodeFacts};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -48,7 +48,6 @@ async fn every_kind_of_target_is_kept_and_none_but_this_machine_claims_to_work()
         ("aml", "AmlCompute", json!({"vmSize": "STANDARD_D2_V2"}), false),
         ("ci", "ComputeInstance", json!({"vmSize": "Standard_DS3_v2", "idleTimeBeforeShutdown": "PT30M"}), false),
         ("aks", "AKS", json!({}), true),
-        ("vm", "VirtualMachine", json!({"sshPort": 22}), true),
         ("spark", "SynapseSpark", Value::Null, true),
         ("bricks", "Databricks", json!({}), true),
         ("hd", "HDInsight", json!({}), true),
@@ -109,7 +108,9 @@ async fn passwords_and_keys_of_machines_go_in_and_never_come_out() {
         }}})
     };
     let made = server.put("computes/vm1", vm(json!("hunter22"))).await;
-    made.expect(201);
+    assert_eq!(made.expect(201)["properties"]["provisioningState"], "Creating");
+    let shown = ask(&server.user, Method::GET, "/clusters", None).await;
+    assert!(!shown.text().contains("vm1"), "a machine is no cluster: {}", shown.text());
     let patched = server.patch("computes/vm1", json!({"tags": {"a": "b"}})).await;
     assert_eq!(patched.expect(200)["tags"]["a"], "b");
     for answer in [made, patched, server.get("computes/vm1").await, server.get("computes").await] {

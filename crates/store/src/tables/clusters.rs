@@ -49,7 +49,25 @@ pub enum TargetState {
 const CLUSTER: &str = "name, generation, digest, seen_at, skew_ms, created_at";
 const TARGET: &str = "workspace, cluster, body, state, findings, check_id, operation, checked_at";
 
+/// The name under which a place is known that a steward looks after; no cluster can be called so.
+pub fn site_name(workspace: &str, compute: &str) -> String {
+    format!("@{workspace}/{compute}")
+}
+
 impl ClusterRow {
+    /// Whether this is one target that a steward looks after, and no cluster that somebody registered.
+    pub fn is_site(&self) -> bool {
+        self.name.starts_with('@')
+    }
+
+    /// Its name for people: of a place, the target's.
+    pub fn shown(&self) -> &str {
+        match self.is_site() {
+            true => self.name.rsplit('/').next().unwrap_or(&self.name),
+            false => &self.name,
+        }
+    }
+
     /// Whether it was heard of in the last `silent_ms`.
     pub fn answers(&self, now: Timestamp, silent_ms: i64) -> bool {
         self.seen_at.is_some_and(|seen| now.0 - seen.0 < silent_ms)
@@ -57,9 +75,11 @@ impl ClusterRow {
 
     /// When it was last heard of, in words.
     pub fn last_heard(&self, now: Timestamp) -> String {
+        let what = if self.is_site() { "machine" } else { "cluster" };
+        let name = self.shown();
         match self.seen_at {
-            Some(seen) => format!("cluster `{}` was last heard of {} ago", self.name, about(now.since(seen))),
-            None => format!("cluster `{}` was never heard of", self.name),
+            Some(seen) => format!("{what} `{name}` was last heard of {} ago", about(now.since(seen))),
+            None => format!("{what} `{name}` was never heard of"),
         }
     }
 }

@@ -38,17 +38,23 @@ const TYPES: &[Column] = &[
 ];
 
 pub(super) fn is_one(resource: &Value) -> bool {
-    text(&resource["properties"], "computeType").is_some_and(|kind| kind.eq_ignore_ascii_case(KIND))
+    resource["properties"]["properties"]["checks"].is_array()
+}
+
+/// A target once its checks are over.
+pub(super) async fn settled(session: &Session<'_>, name: &ComputeName, made: Value) -> Done<Value> {
+    let mut target = made;
+    while state(&target) == "Creating" {
+        tokio::time::sleep(LOOK_EVERY).await;
+        target = super::fetch(session, name).await?;
+    }
+    Ok(target)
 }
 
 /// With `wait`, looks at a target until its checks are over; shows it, and fails where one of them did.
 pub(super) async fn follow(session: &Session<'_>, name: &ComputeName, made: Value, wait: bool) -> Done {
     let output = &session.context.output;
-    let mut target = made;
-    while wait && state(&target) == "Creating" {
-        tokio::time::sleep(LOOK_EVERY).await;
-        target = super::fetch(session, name).await?;
-    }
+    let target = if wait { settled(session, name, made).await? } else { made };
     let checks = target["properties"]["properties"]["checks"].as_array().cloned().unwrap_or_default();
     match output.is_for_people() {
         true => output.text(&output.table_text(&checks, CHECKS))?,
@@ -70,13 +76,11 @@ pub(super) async fn follow(session: &Session<'_>, name: &ComputeName, made: Valu
 /// A target, its checks, its nodes and its instance types.
 pub(super) fn in_words(context: &Context, resource: &Value) -> String {
     let (properties, inner) = (&resource["properties"], &resource["properties"]["properties"]);
-    let mut out = format!(
-        "compute target `{}` is {}: namespace `{}` of cluster `{}`\n",
-        word(resource, "name"),
-        state(resource),
-        word(inner, "namespace"),
-        word(inner, "cluster"),
-    );
+    let place = match text(inner, "namespace") {
+        Some(namespace) => format!("namespace `{namespace}` of cluster `{}`", word(inner, "cluster")),
+        None => format!("`{}`, reached by SSH", word(inner, "address")),
+    };
+    let mut out = format!("compute target `{}` is {}: {place}\n", word(resource, "name"), state(resource));
     if let Some(text) = text(properties, "description") {
         out.push_str(&format!("{text}\n"));
     }

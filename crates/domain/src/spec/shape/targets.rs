@@ -238,7 +238,15 @@ pub(super) static COMPUTE: Object = Object {
         Variant {
             word: "virtualmachine",
             doc: "A machine reached by SSH.",
-            keys: &[RESOURCE_ID, SSH, key("ssh_port", Kind::COUNT, "The port of SSH.").or("22")],
+            keys: &[
+                key("resource_id", Kind::Text, "The machine by its Azure id, whose last part is its name or address."),
+                key("address", Kind::Text, "The machine's name or address, where `resource_id` does not end with it."),
+                SSH,
+                key("ssh_port", Kind::COUNT, "The port of SSH.").or("22"),
+                key("host_key", Kind::Text, "Fingerprint of the key the machine must show, such as `SHA256:…`."),
+                key("jump_host", Kind::Text, "Hosts on the way, as `user@host:port`, several between commas."),
+                key("slots", Kind::COUNT, "How many jobs it takes at a time.").or("1"),
+            ],
         },
         Variant {
             word: "synapsespark",

@@ -35,6 +35,27 @@ pub(crate) struct Attached {
     findings: Vec<Finding>,
 }
 
+/// What a target becomes that is a place of its own, looked after from here.
+pub(crate) fn site(
+    app: &App,
+    (workspace, row): (&WorkspaceRow, &ComputeRow),
+    ticket: &Ticket,
+    now: Timestamp,
+) -> Attached {
+    let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    let row = TargetRow {
+        workspace: workspace.name.clone(),
+        cluster: store::site_name(&workspace.name, &row.name),
+        target: target_of(workspace, &row.name, &body),
+        state: TargetState::Creating,
+        findings: Vec::new(),
+        check_id: guid(app.store.keyring().random()),
+        operation: ticket.id().to_owned(),
+        checked_at: now,
+    };
+    Attached { row, findings: Vec::new() }
+}
+
 /// What a compute target becomes on its cluster, or why it is refused. Changes nothing.
 pub(crate) fn plan(
     app: &App,
@@ -69,6 +90,11 @@ pub(crate) fn plan(
 impl Attached {
     /// Keeps it. Where the server has found nothing wrong, its operator is asked.
     pub(crate) fn put(self, tx: &mut Tx<'_>, now: Timestamp) -> Result<(), store::Error> {
+        if self.row.cluster == store::site_name(&self.row.workspace, &self.row.target.compute)
+            && tx.cluster(&self.row.cluster)?.is_none()
+        {
+            tx.renew_cluster(&self.row.cluster, now)?;
+        }
         let over = self.findings.iter().any(|finding| !finding.passed);
         tx.put_findings(self.row, self.findings, over, now)
     }
@@ -79,6 +105,7 @@ fn choose(tx: &mut Tx<'_>, body: &Value) -> Result<Result<ClusterRow, (String, S
     let id = text(&body["properties"], "resourceId").unwrap_or_default();
     let named = id.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
     let mut all = tx.clusters()?;
+    all.retain(|row| !row.is_site());
     let names: Vec<String> = all.iter().map(|row| format!("`{}`", row.name)).collect();
     let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     if named.is_empty() && all.len() == 1 {

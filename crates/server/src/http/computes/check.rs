@@ -25,7 +25,7 @@ static KINDS: &[Kind] = &[
     kind("ComputeInstance", false),
     kind("Kubernetes", true),
     kind("AKS", true),
-    kind("VirtualMachine", true),
+    kind(MACHINE, true),
     kind("SynapseSpark", true),
     kind("Databricks", true),
     kind("HDInsight", true),
@@ -34,6 +34,9 @@ static KINDS: &[Kind] = &[
     kind("Slurm", true),
     kind("Pool", false),
 ];
+
+/// A machine reached by SSH.
+pub(super) const MACHINE: &str = "VirtualMachine";
 
 /// Fields that hold secrets wherever they stand in a target.
 const SECRETS: &[&str] = &[
@@ -107,7 +110,10 @@ pub(crate) fn body(name: &str, body: &mut Value) -> Result<&'static Kind, Proble
     if !inner.is_object() && !inner.is_null() {
         return Err(Problem::bad(format!("`properties.properties` of {what} is not an object")));
     }
-    let bad = mistakes(kind.name, &inner);
+    let mut bad = mistakes(kind.name, &inner);
+    if kind.name == MACHINE && text(&inner, "address").or_else(|| text(properties, "resourceId")).is_none() {
+        bad.push(Mistake::new("properties.address", "the machine is missing", "give its name or address as `address`"));
+    }
     if !bad.is_empty() {
         return Err(Problem::mistakes(&what, &bad));
     }
@@ -152,6 +158,14 @@ fn mistakes(kind: &str, inner: &Value) -> Vec<Mistake> {
     }
     if let Some(scale) = inner.get("scaleSettings").filter(|scale| !scale.is_null()) {
         nodes(scale, &mut bad);
+    }
+    if kind == MACHINE && text(&inner["administratorAccount"], "username").is_none() {
+        let at = "properties.administratorAccount.username";
+        bad.push(Mistake::new(
+            at,
+            "who to log in as is missing",
+            "name a user of the machine (`admin_username` in a file)",
+        ));
     }
     if let Some(port) = inner.get("sshPort").filter(|port| !port.is_null())
         && !port.as_u64().is_some_and(|port| (1..=65_535).contains(&port))
@@ -272,7 +286,12 @@ mod tests {
                 "not a duration",
             ),
             (aml(json!({"vmSize": "Standard_DS3_v2", "vmPriority": "Cheap"})), "`LowPriority`"),
-            (json!({"properties": {"computeType": "VirtualMachine", "properties": {"sshPort": 0}}}), "not a port"),
+            (
+                json!({"properties": {"computeType": "VirtualMachine", "resourceId": "/r/box", "properties": {"sshPort": 0}}}),
+                "not a port",
+            ),
+            (json!({"properties": {"computeType": "VirtualMachine", "resourceId": "/r/box"}}), "who to log in as"),
+            (json!({"properties": {"computeType": "VirtualMachine", "properties": {}}}), "the machine is missing"),
         ] {
             let refused = body("c1", &mut given).expect_err("it should be refused");
             assert!(refused.message.contains(expect), "{given}: {}", refused.message);

@@ -45,11 +45,13 @@ impl On {
         let default = target.default_instance_type.as_deref().unwrap_or(domain::resources::DEFAULT_INSTANCE_TYPE);
         let types: Map<String, Value> =
             self.facts.instance_types.iter().map(|kind| (kind.name.clone(), instance_type(kind))).collect();
+        if !self.target.cluster.starts_with('@') {
+            inner["namespace"] = json!(target.namespace);
+            inner["cluster"] = json!(self.target.cluster);
+        }
         for (key, value) in [
-            ("namespace", json!(target.namespace)),
             ("defaultInstanceType", json!(default)),
             ("instanceTypes", Value::Object(types)),
-            ("cluster", json!(self.target.cluster)),
             ("capacity", clusters::capacity(&self.facts)),
             ("checks", json!(self.target.findings)),
         ] {

@@ -21,7 +21,8 @@ pub(crate) async fn vm_sizes() -> Json<Value> {
 /// Cores, GPUs and jobs of this machine, and cores and GPUs of clusters, as of now.
 pub(crate) async fn usages(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
     let look = app.store.read(|tx| {
-        let clusters = tx.clusters()?.into_iter().map(|row| Ok((tx.facts(&row.name)?, row.name)));
+        let clusters =
+            tx.clusters()?.into_iter().filter(|row| !row.is_site()).map(|row| Ok((tx.facts(&row.name)?, row.name)));
         let clusters = clusters.collect::<Result<Vec<_>, store::Error>>()?;
         Ok((tx.in_use()?, clusters))
     });

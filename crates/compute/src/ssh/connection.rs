@@ -1,0 +1,431 @@
+//! The connection to a machine: how it is made, what goes wrong with it, commands through it, and the way back.
+
+use crate::{Trouble, shell::quote};
+use std::{
+    fs,
+    io::ErrorKind,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+    time::Duration,
+};
+use tokio::{
+    io::AsyncWriteExt,
+    process::{Child, Command},
+    time::timeout,
+};
+
+/// How long a connection may take to be made.
+const CONNECT_SECONDS: u64 = 15;
+/// How long a command may take that moves no files.
+const COMMAND: Duration = Duration::from_secs(40);
+/// How long the program may take on its way to a slow machine.
+const UPLOAD: Duration = Duration::from_secs(900);
+
+/// How a machine is reached and what opens it.
+#[derive(Clone)]
+pub struct Login {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    /// `user@host:port`, several between commas.
+    pub jump: Option<String>,
+    pub password: Option<String>,
+    pub private_key: Option<String>,
+    /// The fingerprint that someone vouched for, `SHA256:…`.
+    pub host_key: Option<String>,
+}
+
+/// An open connection and the folder that it is kept in.
+pub(super) struct Connection {
+    login: Login,
+    /// Of this machine alone; holds the keys of hosts that were vouched for.
+    folder: PathBuf,
+    /// Short enough for the name of a socket.
+    socket: tempfile::TempDir,
+    master: Option<Child>,
+}
+
+impl Connection {
+    pub(super) fn new(login: Login, folder: PathBuf) -> Result<Connection, Trouble> {
+        let cannot =
+            |error: std::io::Error| Trouble::new("connect", format!("cannot use a folder of this machine: {error}"));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(cannot)?;
+        let socket = tempfile::Builder::new().prefix("peregrine-ssh-").tempdir().map_err(cannot)?;
+        Ok(Connection { login, folder, socket, master: None })
+    }
+
+    /// Whether commands go through at once.
+    pub(super) fn is_open(&mut self) -> bool {
+        self.master.as_mut().is_some_and(|master| matches!(master.try_wait(), Ok(None))) && self.control().exists()
+    }
+
+    /// Makes the connection anew. The host must be known, or show the key that someone vouched for.
+    pub(super) async fn open(&mut self) -> Result<(), Trouble> {
+        self.close().await;
+        plain("host", &self.login.host)?;
+        plain("user", &self.login.user)?;
+        self.login.jump.iter().try_for_each(|jump| plain("jump host", jump))?;
+        self.vouch().await?;
+        let key = self.socket.path().join("key");
+        if let Some(private) = &self.login.private_key {
+            write_secret(&key, private)
+                .map_err(|error| Trouble::new("login", format!("cannot hand the key to ssh: {error}")))?;
+        }
+        let opened = self.start(&key).await;
+        // ssh has read it by now, or never will.
+        let _ = fs::remove_file(&key);
+        opened
+    }
+
+    async fn start(&mut self, key: &Path) -> Result<(), Trouble> {
+        let mut command = self.command(&self.known_hosts(), "yes");
+        command.args(["-M", "-N", "-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3"]);
+        command.args(["-o", "NumberOfPasswordPrompts=1"]);
+        match (&self.login.private_key, &self.login.password) {
+            (Some(_), _) => drop(command.arg("-i").arg(key).args(["-o", "IdentitiesOnly=yes"])),
+            (None, Some(_)) => drop(command.args(["-o", "PubkeyAuthentication=no"])),
+            (None, None) => {}
+        }
+        match &self.login.password {
+            Some(password) => {
+                let ask = self.socket.path().join("ask");
+                let written = write_program(&ask, "#!/bin/sh\nprintf '%s\\n' \"$PEREGRINE_SSH_ANSWER\"\n");
+                written.map_err(|error| Trouble::new("login", format!("cannot hand the password to ssh: {error}")))?;
+                command
+                    .env("SSH_ASKPASS", ask)
+                    .env("SSH_ASKPASS_REQUIRE", "force")
+                    .env("PEREGRINE_SSH_ANSWER", password);
+            }
+            None => drop(command.args(["-o", "BatchMode=yes"])),
+        }
+        command.arg("--").arg(&self.login.host).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut master = command.spawn().map_err(|error| no_client(&error))?;
+        let mut said = master.stderr.take().expect("it was asked for");
+        let mut text = Vec::new();
+        let opened = async {
+            loop {
+                tokio::select! {
+                    read = tokio::io::AsyncReadExt::read_buf(&mut said, &mut text) => {
+                        if !matches!(read, Ok(n) if n > 0) {
+                            return false;
+                        }
+                    }
+                    () = tokio::time::sleep(Duration::from_millis(30)) => {}
+                }
+                if self.socket.path().join("s").exists() {
+                    return true;
+                }
+            }
+        };
+        let opened = timeout(Duration::from_secs(CONNECT_SECONDS + 5), opened).await;
+        if opened == Ok(true) {
+            self.master = Some(master);
+            return Ok(());
+        }
+        let _ = master.kill().await;
+        Err(trouble_of(&String::from_utf8_lossy(&text), &self.login, opened.is_err()))
+    }
+
+    /// Ends the connection; what runs on the machine runs on.
+    pub(super) async fn close(&mut self) {
+        if let Some(mut master) = self.master.take() {
+            let _ = master.kill().await;
+        }
+        let _ = fs::remove_file(self.control());
+    }
+
+    /// Has a shell of the machine run a script; what it printed.
+    pub(super) async fn script(&mut self, script: &str) -> Result<String, Trouble> {
+        let ran = self.run("sh -s", Input::Text(script), COMMAND).await?;
+        match ran.status.success() {
+            true => Ok(String::from_utf8_lossy(&ran.stdout).into_owned()),
+            false => Err(self.failed(&ran).await),
+        }
+    }
+
+    /// Copies a file of this machine to a path there, whole or not at all.
+    pub(super) async fn upload(&mut self, file: &Path, to: &str) -> Result<(), Trouble> {
+        let script = format!(
+            "umask 077; f={to}; mkdir -p \"$(dirname \"$f\")\" && cat > \"$f.$$\" && chmod 700 \"$f.$$\" && mv \"$f.$$\" \"$f\""
+        );
+        let ran = self.run(&format!("sh -c {}", quote(&script)), Input::File(file), UPLOAD).await?;
+        if ran.status.success() { Ok(()) } else { Err(self.failed(&ran).await) }
+    }
+
+    /// Lets a port of the machine lead to one of ours: the one asked for, or another where that is taken; which.
+    pub(super) async fn forward(&mut self, wanted: u16, to: &str) -> Result<u16, Trouble> {
+        let mut last = String::new();
+        for port in [wanted, 0] {
+            let mut command = self.plain_command();
+            command.args(["-O", "forward", "-R"]).arg(format!("127.0.0.1:{port}:{to}"));
+            command.arg("--").arg(&self.login.host);
+            let ran = output(command, Input::Text(""), COMMAND).await?;
+            if ran.status.success() {
+                let said = String::from_utf8_lossy(&ran.stdout).trim().parse().ok();
+                return Ok(said.filter(|_| port == 0).unwrap_or(wanted));
+            }
+            last = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
+        }
+        let why = format!("a port there that leads back to this server is refused: {last}");
+        Err(Trouble::new("tunnel", format!("{why}; the machine's sshd needs `AllowTcpForwarding yes` (or `remote`)")))
+    }
+
+    async fn run(&mut self, remote: &str, input: Input<'_>, limit: Duration) -> Result<Output, Trouble> {
+        let mut command = self.plain_command();
+        command.arg("--").arg(&self.login.host).arg(remote);
+        output(command, input, limit).await
+    }
+
+    /// A command through the open connection, and through no other.
+    fn plain_command(&self) -> Command {
+        let mut command = Command::new("ssh");
+        command.arg("-S").arg(self.control());
+        command.args(["-o", "ControlMaster=no", "-o", "BatchMode=yes", "-o", "ProxyCommand=false", "-F", "none"]);
+        command.args(["-p", &self.login.port.to_string(), "-l", &self.login.user]).kill_on_drop(true);
+        command
+    }
+
+    /// A command that makes a connection of its own.
+    fn command(&self, known: &Path, strict: &str) -> Command {
+        let mut command = Command::new("ssh");
+        command.args(["-F", "none", "-p", &self.login.port.to_string(), "-l", &self.login.user]);
+        command.arg("-S").arg(self.control());
+        for option in [
+            format!("ConnectTimeout={CONNECT_SECONDS}"),
+            format!("StrictHostKeyChecking={strict}"),
+            format!("UserKnownHostsFile={}", known_files(known)),
+            "UpdateHostKeys=no".to_owned(),
+            "HashKnownHosts=no".to_owned(),
+            "ForwardAgent=no".to_owned(),
+            "LogLevel=ERROR".to_owned(),
+        ] {
+            command.arg("-o").arg(option);
+        }
+        if let Some(jump) = &self.login.jump {
+            command.arg("-J").arg(jump);
+        }
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        command
+    }
+
+    /// Sees to it that the key of the host is known before anything is told to it.
+    async fn vouch(&self) -> Result<(), Trouble> {
+        let known = self.known_hosts();
+        if self.knows(&known).await? {
+            return Ok(());
+        }
+        let shown = self.scan().await?;
+        let Some(expected) = &self.login.host_key else {
+            let list: Vec<&str> = shown.iter().map(|key| key.fingerprint.as_str()).collect();
+            return Err(Trouble::new(
+                "host key",
+                format!(
+                    "nobody has vouched for `{}`, which shows the key {}; compare it with the machine's own (`ssh-keygen -lf \
+                     /etc/ssh/ssh_host_ed25519_key.pub`) and attach again with `--host-key {}`",
+                    self.login.host,
+                    list.join(" or "),
+                    list.first().copied().unwrap_or("SHA256:…")
+                ),
+            ));
+        };
+        let Some(key) = shown.iter().find(|key| &key.fingerprint == expected) else {
+            let list: Vec<&str> = shown.iter().map(|key| key.fingerprint.as_str()).collect();
+            let why = format!("`{}` shows the key {} and not {expected}", self.login.host, list.join(" or "));
+            return Err(Trouble::new(
+                "host key",
+                format!("{why}; if its key was changed on purpose, attach again with the new one"),
+            ));
+        };
+        let line = format!("{}\n", key.line);
+        fs::write(&known, line)
+            .map_err(|error| Trouble::new("host key", format!("cannot write down the host's key: {error}")))
+    }
+
+    /// Whether a key of the host is among those known here.
+    async fn knows(&self, known: &Path) -> Result<bool, Trouble> {
+        let name = match self.login.port {
+            22 => self.login.host.clone(),
+            port => format!("[{}]:{port}", self.login.host),
+        };
+        for file in files_of(known) {
+            let mut command = Command::new("ssh-keygen");
+            command.arg("-F").arg(&name).arg("-f").arg(&file);
+            let found = output(command, Input::Text(""), COMMAND).await?;
+            if found.status.success() {
+                // Which of them is right is for ssh to say; ours give way to a key that was vouched for since.
+                let ours = file == known;
+                let other = ours && self.login.host_key.is_some() && !self.is_vouched(known).await?;
+                return Ok(!other);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn is_vouched(&self, known: &Path) -> Result<bool, Trouble> {
+        let keys = fingerprints(known).await?;
+        Ok(keys.iter().any(|key| Some(&key.fingerprint) == self.login.host_key.as_ref()))
+    }
+
+    /// The keys a host shows to whoever asks; nothing is told to it.
+    async fn scan(&self) -> Result<Vec<HostKey>, Trouble> {
+        let file = self.socket.path().join("shown");
+        let _ = fs::remove_file(&file);
+        let mut command = self.command(&file, "accept-new");
+        command.args(["-S", "none", "-o", "BatchMode=yes", "-o", "PreferredAuthentications=none"]);
+        command.args(["-o", "GlobalKnownHostsFile=/dev/null"]).arg("--").arg(&self.login.host).arg("true");
+        let ran = output(command, Input::Text(""), Duration::from_secs(CONNECT_SECONDS + 5)).await?;
+        let shown = fingerprints(&file).await?;
+        if shown.is_empty() {
+            return Err(trouble_of(&String::from_utf8_lossy(&ran.stderr), &self.login, false));
+        }
+        Ok(shown)
+    }
+
+    async fn failed(&mut self, ran: &Output) -> Trouble {
+        let said = String::from_utf8_lossy(&ran.stderr);
+        let said = said.trim();
+        if ran.status.code() == Some(255) {
+            self.close().await;
+            return Trouble::new("connect", format!("the connection to `{}` was lost: {said}", self.login.host));
+        }
+        Trouble::new("command", format!("a command on `{}` failed: {}", self.login.host, last_line(said)))
+    }
+
+    fn control(&self) -> PathBuf {
+        self.socket.path().join("s")
+    }
+
+    fn known_hosts(&self) -> PathBuf {
+        self.folder.join("known_hosts")
+    }
+}
+
+struct HostKey {
+    /// As a file of known hosts has it.
+    line: String,
+    fingerprint: String,
+}
+
+enum Input<'a> {
+    Text(&'a str),
+    File(&'a Path),
+}
+
+async fn output(mut command: Command, input: Input<'_>, limit: Duration) -> Result<Output, Trouble> {
+    let late = || Trouble::new("connect", format!("no answer within {} s", limit.as_secs()));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let text = match input {
+        Input::Text(text) => {
+            command.stdin(Stdio::piped());
+            Some(text)
+        }
+        Input::File(file) => {
+            let opened = fs::File::open(file);
+            command.stdin(
+                opened.map_err(|error| Trouble::new("agent", format!("cannot read this program's file: {error}")))?,
+            );
+            None
+        }
+    };
+    let mut child = command.spawn().map_err(|error| no_client(&error))?;
+    if let (Some(text), Some(mut stdin)) = (text, child.stdin.take()) {
+        // A shell that has left early says why on its own.
+        let _ = timeout(limit, stdin.write_all(text.as_bytes())).await.map_err(|_| late())?;
+    }
+    let done = timeout(limit, child.wait_with_output()).await.map_err(|_| late())?;
+    done.map_err(|error| Trouble::new("connect", format!("cannot run ssh: {error}")))
+}
+
+/// What a file of known hosts holds, one key a line.
+async fn fingerprints(file: &Path) -> Result<Vec<HostKey>, Trouble> {
+    let lines = fs::read_to_string(file).unwrap_or_default();
+    let mut keys = Vec::new();
+    for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+        let mut command = Command::new("ssh-keygen");
+        command.args(["-l", "-f", "-"]);
+        let ran = output(command, Input::Text(line), COMMAND).await?;
+        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let fingerprint = said.split_whitespace().find(|word| word.starts_with("SHA256:"));
+        keys.extend(fingerprint.map(|word| HostKey { line: line.to_owned(), fingerprint: word.to_owned() }));
+    }
+    Ok(keys)
+}
+
+fn known_files(own: &Path) -> String {
+    let quoted = |path: &PathBuf| format!("\"{}\"", path.display());
+    files_of(own).iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// Where keys of hosts are looked for: ours, then those of whoever runs this server.
+fn files_of(own: &Path) -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".ssh").join("known_hosts"));
+    std::iter::once(own.to_owned()).chain(home).collect()
+}
+
+/// Names go to ssh as words of their own; still, none may look like an option or hold what no name holds.
+fn plain(what: &str, word: &str) -> Result<(), Trouble> {
+    let good = |c: char| c.is_ascii_alphanumeric() || "._-@:,[]%".contains(c);
+    if word.is_empty() || word.starts_with('-') || !word.chars().all(good) {
+        return Err(Trouble::new("connect", format!("`{word}` is not the name of a {what}")));
+    }
+    Ok(())
+}
+
+fn no_client(error: &std::io::Error) -> Trouble {
+    let why = match error.kind() {
+        ErrorKind::NotFound => {
+            "OpenSSH's client is not installed on the server's machine (Debian: `apt install openssh-client`)"
+                .to_owned()
+        }
+        _ => format!("cannot start ssh: {error}"),
+    };
+    Trouble::new("connect", why)
+}
+
+fn trouble_of(said: &str, login: &Login, late: bool) -> Trouble {
+    let place = format!("{}:{}", login.host, login.port);
+    let has = |text: &str| said.contains(text);
+    if has("REMOTE HOST IDENTIFICATION HAS CHANGED") || has("Host key verification failed") {
+        let why = format!(
+            "`{place}` does not show the key it is known by; if it was changed on purpose, attach again with the new one as `--host-key`"
+        );
+        return Trouble::new("host key", why);
+    }
+    if has("Permission denied") || has("Too many authentication failures") {
+        let with = match (&login.private_key, &login.password) {
+            (Some(_), _) => "the key that was given",
+            (None, Some(_)) => "the password that was given",
+            (None, None) => "the keys of whoever runs this server; none was given",
+        };
+        return Trouble::new("login", format!("`{place}` does not let `{}` in with {with}", login.user));
+    }
+    if has("error in libcrypto") || has("invalid format") {
+        return Trouble::new("login", "the private key that was given cannot be read by OpenSSH".to_owned());
+    }
+    let why = match (late, last_line(said)) {
+        (true, _) => format!("`{place}` accepts connections and then says nothing"),
+        (false, "") => format!("cannot reach `{place}`"),
+        (false, line) => format!("cannot reach `{place}`: {line}"),
+    };
+    Trouble::new("connect", why)
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default()
+}
+
+fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    write(path, &format!("{text}{end}"), 0o600)
+}
+
+fn write_program(path: &Path, text: &str) -> std::io::Result<()> {
+    write(path, text, 0o700)
+}
+
+fn write(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
+    let _ = fs::remove_file(path);
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    std::io::Write::write_all(&mut file, text.as_bytes())
+}

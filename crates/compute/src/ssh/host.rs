@@ -1,0 +1,296 @@
+//! One machine as a place for work: agents are put there, found again, and removed.
+
+use super::{
+    connection::{Connection, Login},
+    scripts,
+};
+use crate::{Held, Look, Part, PartState, Site, Started, Trouble};
+use domain::{
+    AttemptId, Resources, Timestamp,
+    cluster::{ClusterFacts, ClusterInstanceType, ClusterNode, Finding, Launch},
+    resources::DEFAULT_INSTANCE_TYPE,
+};
+use ring::digest::{SHA256, digest};
+use std::{fs, path::PathBuf};
+
+/// Less than this is not enough for any work.
+const DISK_KIB: u64 = 512 << 10;
+
+/// A machine reached by SSH.
+pub struct Host {
+    /// Tells the folders of this target from those of others on the same machine.
+    key: String,
+    connection: Connection,
+    /// The file that is copied there as the agent.
+    program: PathBuf,
+    /// Where the server listens, as `https` and `127.0.0.1:7423`.
+    server: (String, String),
+    /// How many attempts run there at a time.
+    slots: u32,
+    system: System,
+}
+
+/// What a machine is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct System {
+    name: String,
+    kind: String,
+    boot: String,
+    libc: String,
+    python: String,
+    cpus: u64,
+    memory_kib: u64,
+    gpus: u32,
+    disk_kib: u64,
+    /// Of the agent that lies there.
+    digest: String,
+}
+
+impl Host {
+    /// Nothing is connected yet. `folder` is this target's own on the server's machine.
+    pub fn new(
+        (key, login, slots): (String, Login, u32),
+        folder: PathBuf,
+        program: PathBuf,
+        server: (String, String),
+    ) -> Result<Host, Trouble> {
+        let connection = Connection::new(login, folder)?;
+        Ok(Host { key, connection, program, server, slots: slots.max(1), system: System::default() })
+    }
+
+    /// A connection, the way back and our program are there, or are made.
+    async fn ready(&mut self) -> Result<(), Trouble> {
+        if self.connection.is_open() && !self.system.digest.is_empty() {
+            return Ok(());
+        }
+        self.system = System::default();
+        self.connection.open().await?;
+        let last = self.connection.script(&scripts::arrive(&self.key)).await?;
+        let wanted = last.trim().parse().unwrap_or(0);
+        let (scheme, back) = &self.server;
+        let port = self.connection.forward(wanted, back).await?;
+        self.connection.script(&scripts::reached_by(&self.key, scheme, port)).await?;
+        let system = read_system(&self.connection.script(scripts::SYSTEM).await?);
+        fit(&system)?;
+        let digest = self.place().await?;
+        self.system = System { digest, ..system };
+        Ok(())
+    }
+
+    /// Copies the program there, unless it lies there already; its digest.
+    async fn place(&mut self) -> Result<String, Trouble> {
+        let file = self.program.clone();
+        let read = tokio::task::spawn_blocking(move || fs::read(file)).await;
+        let bytes = read.map_err(|_| Trouble::new("agent", "interrupted"))?;
+        let bytes =
+            bytes.map_err(|error| Trouble::new("agent", format!("cannot read this program's own file: {error}")))?;
+        let sum = digest(&SHA256, &bytes);
+        let name: String = sum.as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        let mut said = self.connection.script(&scripts::has_program(&name)).await?;
+        if !said.starts_with("yes") {
+            self.connection.upload(&self.program.clone(), &scripts::program(&name)).await?;
+            said = self.connection.script(&scripts::has_program(&name)).await?;
+        }
+        match said.lines().any(|line| line.contains("peregrine")) {
+            true => Ok(name),
+            false => {
+                let why = said.lines().skip(1).collect::<Vec<_>>().join("; ");
+                Err(Trouble::new("agent", format!("this server's program does not run there: {why}")))
+            }
+        }
+    }
+
+    fn facts(&self, running: u32) -> ClusterFacts {
+        let system = &self.system;
+        let all = Resources { cpu_milli: system.cpus * 1000, memory_bytes: system.memory_kib << 10, gpus: system.gpus };
+        let slots = u64::from(self.slots);
+        let each = Resources {
+            cpu_milli: all.cpu_milli / slots,
+            memory_bytes: all.memory_bytes / slots,
+            gpus: all.gpus / self.slots,
+        };
+        let free = self.slots.saturating_sub(running);
+        let node = ClusterNode {
+            name: system.name.clone(),
+            ready: true,
+            allocatable: all,
+            free: each.times(free),
+            ..ClusterNode::default()
+        };
+        let kind = ClusterInstanceType {
+            name: DEFAULT_INSTANCE_TYPE.to_owned(),
+            requests: each,
+            limits: each,
+            fits_now: free.into(),
+            fits_ever: true,
+            ..ClusterInstanceType::default()
+        };
+        ClusterFacts {
+            uid: self.key.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            kubernetes_version: String::new(),
+            gangs: "steward".to_owned(),
+            training: true,
+            inference: false,
+            // Parts of an attempt share the machine.
+            grows: true,
+            nodes: vec![node],
+            instance_types: vec![kind],
+        }
+    }
+
+    async fn seen(&mut self) -> Result<Look, Trouble> {
+        let said = self.connection.script(&scripts::look(&self.key)).await?;
+        let mut look = Look::default();
+        for line in said.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                ["now", seconds] => look.now = seconds.parse().ok().map(|seconds: i64| Timestamp(seconds * 1000)),
+                ["attempt", name] => {
+                    let attempt = AttemptId::parse(name).ok();
+                    look.held.extend(attempt.map(|attempt| Held { attempt, parts: Vec::new() }));
+                }
+                [what, name, index, ref rest @ ..] => {
+                    let Some(held) = look.held.iter_mut().find(|held| held.attempt.to_string() == name) else {
+                        continue;
+                    };
+                    let Ok(index) = index.parse() else { continue };
+                    let state = match (what, rest) {
+                        ("runs", _) => PartState::Runs(self.system.name.clone()),
+                        // It leaves so when the end of the attempt is on record.
+                        ("left", _) => PartState::Left,
+                        ("rebooted", _) => gone("NodeRestarted", "the machine was restarted".to_owned()),
+                        (_, code) => {
+                            let log =
+                                self.connection.script(&scripts::last_words(&self.key, &held.attempt, index)).await;
+                            let log = log.unwrap_or_default();
+                            let last = log.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("nothing");
+                            let signal =
+                                code.first().and_then(|code| code.parse().ok()).is_some_and(|code: u32| code > 128);
+                            let how = if signal { "was killed" } else { "failed" };
+                            gone("AgentLost", format!("its agent {how}; the last it printed: {last}"))
+                        }
+                    };
+                    held.parts.push(Part { index, state });
+                }
+                _ => {}
+            }
+        }
+        let running = look.held.iter().filter(|held| held.parts.iter().any(is_at_work)).count();
+        look.facts = self.facts(u32::try_from(running).unwrap_or(u32::MAX));
+        Ok(look)
+    }
+}
+
+impl Site for Host {
+    async fn look(&mut self) -> Result<Look, Trouble> {
+        self.ready().await?;
+        self.seen().await
+    }
+
+    async fn launch(&mut self, launch: &Launch, look: &Look) -> Result<Started, Trouble> {
+        let at_work = self.seen().await?.held.iter().filter(|held| held.parts.iter().any(is_at_work)).count();
+        if at_work >= self.slots as usize {
+            let jobs = if at_work == 1 { "another job is".to_owned() } else { format!("{at_work} jobs are") };
+            let name = look.facts.nodes.first().map_or("the machine", |node| node.name.as_str());
+            return Ok(Started::Later(format!("{jobs} at work on `{name}`, which takes {} at a time", self.slots)));
+        }
+        self.connection.script(&scripts::launch(&self.key, &self.system.digest, launch)).await?;
+        Ok(Started::Yes)
+    }
+
+    async fn stop(&mut self, _: &AttemptId) -> Result<(), Trouble> {
+        Ok(())
+    }
+
+    async fn remove(&mut self, attempt: &AttemptId) -> Result<(), Trouble> {
+        self.connection.script(&scripts::remove(&self.key, attempt)).await.map(drop)
+    }
+
+    async fn check(&mut self) -> Vec<Finding> {
+        const ORDER: [&str; 6] = ["connect", "host key", "login", "tunnel", "system", "agent"];
+        let finding = |check: &str, passed, detail: String| Finding { check: check.to_owned(), passed, detail };
+        match self.ready().await {
+            Ok(()) => {
+                let system = &self.system;
+                let has =
+                    format!("{} CPUs, {} MiB of memory, {} GPUs", system.cpus, system.memory_kib >> 10, system.gpus);
+                let python = if system.python.is_empty() { "no Python" } else { &system.python };
+                vec![
+                    finding("connect", true, format!("`{}` answers and its key is the one vouched for", system.name)),
+                    finding("tunnel", true, "a port there leads back to this server".to_owned()),
+                    finding("system", true, format!("{}, {}, {python}; {has}", system.kind, system.libc)),
+                    finding("agent", true, format!("the agent runs there ({})", system.digest)),
+                ]
+            }
+            Err(trouble) => {
+                let known = ORDER.contains(&trouble.check);
+                vec![finding(if known { trouble.check } else { "connect" }, false, trouble.why)]
+            }
+        }
+    }
+}
+
+fn is_at_work(part: &Part) -> bool {
+    matches!(part.state, PartState::Runs(_))
+}
+
+fn gone(code: &str, why: String) -> PartState {
+    PartState::Gone { code: code.to_owned(), why, retryable: true }
+}
+
+fn read_system(said: &str) -> System {
+    let mut system = System::default();
+    for line in said.lines() {
+        let (key, value) = line.split_once(' ').unwrap_or((line, ""));
+        let number = value.trim().parse().unwrap_or(0);
+        match key {
+            "name" => system.name = value.to_owned(),
+            "kind" => system.kind = value.to_owned(),
+            "boot" => system.boot = value.to_owned(),
+            "libc" => system.libc = value.to_owned(),
+            "python" => system.python = value.to_owned(),
+            "cpus" => system.cpus = number,
+            "memory" => system.memory_kib = number,
+            "gpus" => system.gpus = u32::try_from(number).unwrap_or(0),
+            "disk" => system.disk_kib = number,
+            _ => {}
+        }
+    }
+    system
+}
+
+/// Whether our program could run there at all.
+fn fit(system: &System) -> Result<(), Trouble> {
+    let ours = format!("Linux {}", std::env::consts::ARCH);
+    if system.kind != ours {
+        return Err(Trouble::new("system", format!("it is `{}`; this server's agent runs on `{ours}`", system.kind)));
+    }
+    if system.disk_kib < DISK_KIB {
+        let left = system.disk_kib >> 10;
+        return Err(Trouble::new("system", format!("its disk has {left} MiB left; {} MiB are needed", DISK_KIB >> 10)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_cannot_run_the_agent_is_told_apart() {
+        let said = format!(
+            "name box\nkind Linux {}\nboot b\ncpus 8\nmemory 16000000\ngpus 0\nlibc glibc 2.36\npython Python 3.11.2\ndisk 900000\n",
+            std::env::consts::ARCH
+        );
+        let system = read_system(&said);
+        assert_eq!((system.name.as_str(), system.cpus, system.memory_kib), ("box", 8, 16_000_000));
+        assert_eq!(fit(&system), Ok(()));
+        for (change, expect) in [
+            (System { kind: "Darwin arm64".into(), ..system.clone() }, "Darwin"),
+            (System { disk_kib: 10_000, ..system.clone() }, "9 MiB left"),
+        ] {
+            assert!(fit(&change).unwrap_err().why.contains(expect));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a machine's own shell is asked to do. Plain POSIX `sh`; every value that comes from elsewhere is quoted.
+//!
+//! Everything of ours lies in `~/.peregrine-agent`: `bin/<digest>/peregrine`, `shared` (environments), and a folder per
+//! target of a server with `port`, `tunnel` and `a/<attempt>/{token,authority,boot,<part>/…}`. Names are short,
+//! for the agent has a socket below them.
+
+use crate::shell::quote;
+use domain::{AttemptId, cluster::Launch};
+
+/// Functions the others use. `alive FILE`: whether the process lives that a file names by its number and birth.
+const WORDS: &str = r#"umask 077
+top="$HOME/.peregrine-agent"
+born() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
+alive() { read -r p b < "$1" 2>/dev/null && [ -n "$b" ] && [ "$(born "$p")" = "$b" ] && ! grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null; }
+owned() { grep -lsaF "$1/" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3; }
+"#;
+
+/// The folder of one target of one server.
+fn folder(key: &str) -> String {
+    format!("d=\"$top/\"{}\n", quote(key))
+}
+
+/// Takes the place of an earlier connection that the machine has not given up yet; prints the port it led back by.
+pub(super) fn arrive(key: &str) -> String {
+    format!(
+        r#"{WORDS}{}mkdir -p "$d/a" "$top/shared" || exit 1
+p=$$
+while [ "$p" -gt 1 ]; do
+  case "$(cat "/proc/$p/comm" 2>/dev/null)" in sshd*) break ;; esac
+  p=$(sed 's/.*) //' "/proc/$p/stat" | cut -d ' ' -f 2)
+done
+if alive "$d/tunnel"; then read -r old b < "$d/tunnel"; [ "$old" = "$p" ] || kill "$old" 2>/dev/null; fi
+[ "$p" -gt 1 ] && echo "$p $(born "$p")" > "$d/tunnel"
+cat "$d/port" 2>/dev/null || echo 0
+"#,
+        folder(key)
+    )
+}
+
+/// Writes down by which port the server is reached from now on.
+pub(super) fn reached_by(key: &str, scheme: &str, port: u16) -> String {
+    format!(
+        "{WORDS}{}echo {port} > \"$d/port\"\nprintf %s {scheme}://127.0.0.1:{port} > \"$d/server.new\" && mv \"$d/server.new\" \"$d/server\"\n",
+        folder(key)
+    )
+}
+
+/// What does not change while a machine is up: its name and kind, processors, memory, GPUs.
+pub(super) const SYSTEM: &str = r#"echo "name $(uname -n)"
+echo "kind $(uname -sm)"
+echo "boot $(cat /proc/sys/kernel/random/boot_id)"
+echo "cpus $(getconf _NPROCESSORS_ONLN)"
+echo "memory $(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
+echo "gpus $(nvidia-smi -L 2>/dev/null | grep -c '^GPU')"
+echo "libc $(getconf GNU_LIBC_VERSION 2>/dev/null)"
+echo "python $(python3 --version 2>/dev/null)"
+set -- $(df -Pk "$HOME" | tail -n 1); echo "disk $4"
+"#;
+
+/// Where a program with this digest lies.
+pub(super) fn program(digest: &str) -> String {
+    format!("\"$HOME/.peregrine-agent/bin/{digest}/peregrine\"")
+}
+
+/// Prints `yes` if the program is there, and what it says of itself.
+pub(super) fn has_program(digest: &str) -> String {
+    format!("p={}; [ -x \"$p\" ] && echo yes && \"$p\" version 2>&1\nexit 0\n", program(digest))
+}
+
+/// Every attempt that the machine holds, with what became of its parts.
+pub(super) fn look(key: &str) -> String {
+    format!(
+        r#"{WORDS}{}echo "now $(date +%s)"
+boot=$(cat /proc/sys/kernel/random/boot_id)
+for a in "$d"/a/att_*; do
+  [ -d "$a" ] || continue
+  n=${{a##*/}}
+  echo "attempt $n"
+  for q in "$a"/[0-9]*; do
+    [ -d "$q" ] || continue
+    i=${{q##*/}}
+    left=$(cat "$q/left" 2>/dev/null)
+    case "$left" in 0|1) echo "left $n $i"; continue ;; esac
+    if [ "$(cat "$a/boot")" != "$boot" ]; then echo "rebooted $n $i"; continue; fi
+    if [ -z "$left" ] && alive "$q/pid"; then echo "runs $n $i"; continue; fi
+    echo "dead $n $i ${{left:-137}}"
+    for p in $(owned "$q"); do kill -9 "$p" 2>/dev/null; done
+  done
+done
+"#,
+        folder(key)
+    )
+}
+
+/// Begins an attempt, unless its folder is there.
+pub(super) fn launch(key: &str, digest: &str, launch: &Launch) -> String {
+    let attempt = launch.attempt.to_string();
+    let mut text = format!(
+        r#"{WORDS}{}a="$d/a/"{}
+[ -e "$a" ] && exit 0
+n="$d/a/new-"{}; rm -rf "$n"; mkdir -p "$n" || exit 1
+printf %s {} > "$n/token" && printf %s {} > "$n/authority" && cat /proc/sys/kernel/random/boot_id > "$n/boot" || exit 1
+mv "$n" "$a" || exit 1
+export PEREGRINE_SERVER_FILE="$d/server" PEREGRINE_TOKEN_FILE="$a/token" PEREGRINE_CA_FILE="$a/authority"
+export PEREGRINE_ATTEMPT={} PEREGRINE_SHARED="$top/shared" PEREGRINE_OUTSIDE=1 POD_IP=127.0.0.1
+"#,
+        folder(key),
+        quote(&attempt),
+        quote(&attempt),
+        quote(&launch.token),
+        quote(&launch.authority),
+        quote(&attempt),
+    );
+    for part in 0..launch.parts {
+        // The shell in between lives as long as the agent and writes down how it left.
+        let run = r#"{ "$0" agent pod & p=$!; echo "$p $(sed "s/.*) //" "/proc/$p/stat" | cut -d " " -f 20)" > pid.new; mv pid.new pid; wait "$p"; echo "$?" > left; }"#;
+        text += &format!(
+            "mkdir -p \"$a/{part}/h\" && cd \"$a/{part}\" || exit 1\nPEREGRINE_PART={part} PEREGRINE_HOME=\"$a/{part}/h\" setsid nohup sh -c {} {} > log 2>&1 < /dev/null &\n",
+            quote(run),
+            program(digest),
+        );
+        // Whoever looks next must find its process.
+        text += "for t in 1 2 3 4 5 6 7 8 9 10; do [ -e pid ] && break; sleep 0.1; done\n";
+    }
+    text
+}
+
+/// Ends whatever of an attempt runs, politely first, and removes its folder.
+pub(super) fn remove(key: &str, attempt: &AttemptId) -> String {
+    format!(
+        r#"{WORDS}{}a="$d/a/"{}
+[ -d "$a" ] || exit 0
+for q in "$a"/[0-9]*; do alive "$q/pid" && read -r p b < "$q/pid" && kill "$p" 2>/dev/null; done
+for t in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  some=
+  for q in "$a"/[0-9]*; do alive "$q/pid" && some=1; done
+  [ -n "$some" ] || break
+  sleep 0.25
+done
+for p in $(owned "$a"); do kill -9 "$p" 2>/dev/null; done
+chmod -R u+w "$a" 2>/dev/null; rm -rf "$a"
+[ ! -e "$a" ]
+"#,
+        folder(key),
+        quote(&attempt.to_string())
+    )
+}
+
+/// The last lines of what an agent printed before it ended without a word.
+pub(super) fn last_words(key: &str, attempt: &AttemptId, part: u32) -> String {
+    format!("{WORDS}{}tail -c 600 \"$d/a/\"{}/{part}/log 2>/dev/null\n", folder(key), quote(&attempt.to_string()))
+}

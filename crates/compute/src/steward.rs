@@ -1,0 +1,226 @@
+//! A steward does for a place without an operator of ours what an operator does inside its cluster: it asks the server for
+//! work, has it begun there, and tells what became of it.
+//!
+//! The place itself is the memory: what is held is what is found there. Invariants: a launch that comes twice is carried out
+//! once; nothing is asked while the place cannot be seen, so that the server knows that it is away; what was found is told
+//! again until the server has heard it.
+
+use domain::{
+    AttemptId, Timestamp,
+    cluster::{
+        AttemptNews, Check, CheckResult, ClusterAnswer, ClusterFacts, ClusterPoll, ClusterReport, ClusterWhat, Finding,
+        Launch,
+    },
+};
+use std::{collections::BTreeMap, future::Future, time::Duration};
+use tokio::time::{sleep, timeout};
+
+/// How often a place with work on it is looked at; one without, less often.
+const LOOK: Duration = Duration::from_secs(3);
+const LOOK_IDLE: Duration = Duration::from_secs(15);
+/// How long to wait after a failure, and how long at most after many.
+const FIRST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Why something could not be done at a place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Trouble {
+    /// What of it failed, as a check is called: `connect`, `host key`, `login`, …
+    pub check: &'static str,
+    pub why: String,
+}
+
+impl Trouble {
+    pub fn new(check: &'static str, why: impl Into<String>) -> Trouble {
+        Trouble { check, why: why.into() }
+    }
+}
+
+/// What is at a place now.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Look {
+    pub facts: ClusterFacts,
+    /// The place's own clock.
+    pub now: Option<Timestamp>,
+    pub held: Vec<Held>,
+}
+
+/// An attempt that a place holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    pub attempt: AttemptId,
+    pub parts: Vec<Part>,
+}
+
+/// One part of an attempt, as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    pub index: u32,
+    pub state: PartState,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PartState {
+    /// Not begun yet, and why.
+    Waits(String),
+    /// At work on a node.
+    Runs(String),
+    /// Its agent has left by itself, after it had told the server everything.
+    Left,
+    /// It ended without a word.
+    Gone { code: String, why: String, retryable: bool },
+}
+
+/// What became of a launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Started {
+    /// It is there.
+    Yes,
+    /// There is no room for it yet; to be tried again.
+    Later(String),
+}
+
+/// A place where attempts run and that is reached from here.
+pub trait Site: Send + 'static {
+    /// What is there now.
+    fn look(&mut self) -> impl Future<Output = Result<Look, Trouble>> + Send;
+    /// Has an attempt begun, unless it was already.
+    fn launch(&mut self, launch: &Launch, look: &Look) -> impl Future<Output = Result<Started, Trouble>> + Send;
+    /// Ends what has not begun to work; agents that run hear of it from the server.
+    fn stop(&mut self, attempt: &AttemptId) -> impl Future<Output = Result<(), Trouble>> + Send;
+    /// Removes everything of an attempt, and ends it if it still runs.
+    fn remove(&mut self, attempt: &AttemptId) -> impl Future<Output = Result<(), Trouble>> + Send;
+    /// Whether work could be done there, item by item.
+    fn check(&mut self) -> impl Future<Output = Vec<Finding>> + Send;
+}
+
+/// The way to the server.
+pub trait Desk: Send + Sync + 'static {
+    fn poll(&self, poll: ClusterPoll) -> impl Future<Output = Result<ClusterAnswer, String>> + Send;
+    fn report(&self, report: ClusterReport) -> impl Future<Output = Result<(), String>> + Send;
+    fn now(&self) -> Timestamp;
+}
+
+/// Looks after one place, for as long as it is polled. Makes `checks` first, which can be made of a place that cannot be
+/// reached as well.
+pub async fn keep(name: &str, mut site: impl Site, desk: impl Desk, checks: Vec<Check>) {
+    let mut steward = Steward { checks, ..Steward::default() };
+    let mut failures = 0_u32;
+    loop {
+        match steward.round(&mut site, &desk).await {
+            Ok(()) => failures = 0,
+            Err(trouble) => {
+                if failures == 0 {
+                    tracing::warn!(site = name, check = trouble.check, "{trouble}");
+                }
+                sleep(FIRST.saturating_mul(1 << failures.min(5)).min(LONGEST)).await;
+                failures = failures.saturating_add(1);
+            }
+        }
+    }
+}
+
+/// What a steward knows between two rounds; without it, it would only have to be told again.
+#[derive(Default)]
+struct Steward {
+    /// Asked for and not begun, because there was no room.
+    queue: BTreeMap<AttemptId, (Launch, String)>,
+    /// Checks that were asked for.
+    checks: Vec<Check>,
+    send_facts: bool,
+}
+
+impl Steward {
+    async fn round(&mut self, site: &mut impl Site, desk: &impl Desk) -> Result<(), Trouble> {
+        if !self.checks.is_empty() {
+            self.check(site, desk).await?;
+        }
+        let look = site.look().await?;
+        self.begin(site, &look).await?;
+        self.tell(&look, desk).await?;
+        let busy = !look.held.is_empty() || !self.queue.is_empty();
+        let poll = self.poll(&look, desk.now());
+        let Ok(answer) = timeout(if busy { LOOK } else { LOOK_IDLE }, desk.poll(poll)).await else { return Ok(()) };
+        self.act(answer.map_err(|why| Trouble::new("server", why))?, site).await
+    }
+
+    /// What is told to the server when it is asked for work.
+    fn poll(&self, look: &Look, now: Timestamp) -> ClusterPoll {
+        let held = look.held.iter().map(|held| held.attempt.clone());
+        let holds = held.chain(self.queue.keys().cloned()).collect();
+        ClusterPoll { now: look.now.unwrap_or(now), facts: look.facts.digest(), holds, leaving: Vec::new() }
+    }
+
+    /// Begins what waits, the most important first, until there is no more room.
+    async fn begin(&mut self, site: &mut impl Site, look: &Look) -> Result<(), Trouble> {
+        let held = |attempt: &AttemptId| look.held.iter().any(|held| &held.attempt == attempt);
+        self.queue.retain(|attempt, _| !held(attempt));
+        let mut order: Vec<Launch> = self.queue.values().map(|(launch, _)| launch.clone()).collect();
+        order.sort_by_key(|launch| (std::cmp::Reverse(launch.priority), launch.attempt.parts()));
+        for launch in order {
+            match site.launch(&launch, look).await? {
+                Started::Yes => drop(self.queue.remove(&launch.attempt)),
+                Started::Later(why) => drop(self.queue.insert(launch.attempt.clone(), (launch, why))),
+            }
+        }
+        Ok(())
+    }
+
+    async fn act(&mut self, answer: ClusterAnswer, site: &mut impl Site) -> Result<(), Trouble> {
+        self.send_facts |= answer.send_facts;
+        self.checks.extend(answer.checks);
+        for launch in answer.launch {
+            let why = "it has just been sent".to_owned();
+            self.queue.entry(launch.attempt.clone()).or_insert((launch, why));
+        }
+        for attempt in answer.stop {
+            site.stop(&attempt).await?;
+        }
+        for attempt in answer.remove {
+            self.queue.remove(&attempt);
+            site.remove(&attempt).await?;
+        }
+        Ok(())
+    }
+
+    async fn tell(&mut self, look: &Look, desk: &impl Desk) -> Result<(), Trouble> {
+        let now = desk.now();
+        let news = |attempt: &AttemptId, what| AttemptNews { attempt: attempt.clone(), at: now, what };
+        let found = look.held.iter().flat_map(|held| {
+            let told = held.parts.iter().filter_map(|part| told(part).map(|what| news(&held.attempt, what)));
+            told.collect::<Vec<_>>()
+        });
+        let waits = self.queue.iter();
+        let waits = waits.map(|(attempt, (_, why))| news(attempt, ClusterWhat::Waiting { text: why.clone() }));
+        let facts = std::mem::take(&mut self.send_facts).then(|| look.facts.clone());
+        let report = ClusterReport { facts, news: found.chain(waits).collect(), checks: Vec::new() };
+        if report == ClusterReport::default() {
+            return Ok(());
+        }
+        let sent = desk.report(report).await;
+        sent.map_err(|why| Trouble::new("server", why))
+    }
+
+    async fn check(&mut self, site: &mut impl Site, desk: &impl Desk) -> Result<(), Trouble> {
+        let findings = site.check().await;
+        // Work may be sent there as soon as the checks are passed.
+        let facts = site.look().await.ok().map(|look| look.facts);
+        let checks = std::mem::take(&mut self.checks);
+        let results =
+            checks.into_iter().map(|check| CheckResult { id: check.id, done: true, findings: findings.clone() });
+        let report = ClusterReport { facts, checks: results.collect(), news: Vec::new() };
+        desk.report(report).await.map_err(|why| Trouble::new("server", why))
+    }
+}
+
+/// What the server is told of a part.
+fn told(part: &Part) -> Option<ClusterWhat> {
+    let index = part.index;
+    match part.state.clone() {
+        PartState::Waits(text) => Some(ClusterWhat::Waiting { text }),
+        PartState::Runs(node) => Some(ClusterWhat::Bound { part: index, node }),
+        PartState::Gone { code, why, retryable } => Some(ClusterWhat::Gone { part: index, code, why, retryable }),
+        PartState::Left => None,
+    }
+}
