@@ -63,7 +63,7 @@ fn people_open_an_endpoint_by_who_they_are_and_what_they_may() {
     assert_eq!(status(&home, &["-H", &web_token(&home, &reader)]), "403");
     assert_eq!(status(&home, &["-H", &format!("{}x", web_token(&home, &ana))]), "401");
     home.ask(&json!({}), &[]).must(2, &["answered 404"]);
-    home.ok(&["principal", "revoke", "--id", ana["clientId"].as_str().unwrap()]);
+    home.ok(&["principal", "revoke", "--id", ana["client_id"].as_str().unwrap()]);
     home.until("ana to be refused", || status(&home, &["-H", &own(&ana)]) == "401");
 }
 
@@ -73,8 +73,8 @@ fn web_token(home: &Home, of: &Value) -> String {
     let text = |key: &str| of[key].as_str().unwrap();
     let form = format!(
         "grant_type=client_credentials&client_id={}&client_secret={}&scope=https://ml.azure.com/.default",
-        text("clientId"),
-        text("clientSecret")
+        text("client_id"),
+        text("client_secret")
     );
     let mut curl = Command::new("curl");
     curl.args(["--silent", "--cacert"]).arg(home.home().join("keys/authority.pem"));
