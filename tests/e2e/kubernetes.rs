@@ -5,6 +5,7 @@
 
 mod away;
 mod client;
+mod serving;
 
 use crate::{
     cluster::Cluster,
@@ -69,7 +70,7 @@ fn jobs_live_on_a_real_node_from_install_to_uninstall() {
     let began = Instant::now();
     let install = ["extension", "install", "--cluster-name", "real", "--kubeconfig", kubeconfig, "--server", &url];
     let image = ["--image", cluster.fact("PEREGRINE_IMAGE"), "--config", "enableTraining=True"];
-    home.ok(&[&install[..], &image].concat());
+    home.ok(&[&install[..], &image, &serving::SETTINGS].concat());
     let namespace = cluster.field("serviceaccount/default", ".metadata.namespace");
     let installed = began.elapsed();
     home.ok(&["compute", "attach", "--type", "kubernetes", "-n", "lab", "--namespace", &namespace]);
@@ -86,6 +87,7 @@ fn jobs_live_on_a_real_node_from_install_to_uninstall() {
         ("out of memory", over_its_memory),
         ("cancel", canceled_within_seconds),
         ("another attempt", tried_again_after_its_pod_is_killed),
+        ("endpoints", serving::a_model_is_replaced_and_its_pods_killed_without_a_lost_request),
     ];
     let faults: &[Step] = &[
         ("no image", an_image_that_is_nowhere_is_said),

@@ -9,8 +9,9 @@ const COMPONENT: &str = "name: train\nversion: 1\ntype: command\ncommand: python
 const PIPELINE: &str = "type: pipeline\njobs:\n  a: {type: command, component: ./train.yml, inputs: {x: 3}}\n  \
                         b: {type: command, component: 'azureml:train:1', inputs: {x: 4}}\n";
 const SCHEDULE: &str = "name: nightly\ntrigger: {type: cron, expression: '0 3 * * *'}\ncreate_job: ./pipeline.yml\n";
-const BATCH: &str = "name: blue\nendpoint_name: scoring\ntype: model\nmodel: azureml:flower@latest\ncompute: azureml:cpu\n\
-                     resources: {instance_count: 1}\nsettings: {mini_batch_size: 3}\n";
+const BATCH: &str = "name: blue\nendpoint_name: scoring\ntype: model\nmodel: azureml:flower@latest\ncompute: azureml:local\n\
+                     resources: {instance_count: 1}\nsettings: {mini_batch_size: 3}\n\
+                     code_configuration: {code: src, scoring_script: a.py}\nenvironment: {image: 'python:3.12'}\n";
 
 fn home() -> Home {
     let home = Home::new();
@@ -62,14 +63,11 @@ fn a_schedule_registers_its_steps_and_can_be_switched_off() {
 fn a_batch_deployment_finds_the_latest_model_and_becomes_the_default() {
     let home = home();
     home.ok(&["model", "create", "-n", "flower", "--path", "model", "-o", "none"]);
-    home.ok(&["compute", "create", "-n", "cpu", "--type", "amlcompute", "-o", "none"]);
     home.ok(&["batch-endpoint", "create", "-n", "scoring", "-o", "none"]);
     let made = home.json(&["batch-deployment", "create", "-f", "batch.yml", "--set-default"]);
     assert!(made["model"].as_str().unwrap().ends_with("/models/flower/versions/1"), "{made}");
     let endpoint = home.json(&["batch-endpoint", "show", "-n", "scoring"]);
     assert_eq!(endpoint["defaults"]["deployment_name"], "blue");
-    let said = home.run(&["batch-endpoint", "invoke", "-n", "scoring", "--input", "model"]);
-    said.must(5, &["models are not run over batches yet"]);
     home.ok(&["batch-endpoint", "delete", "-n", "scoring", "--yes"]);
     home.run(&["batch-endpoint", "show", "-n", "scoring"]).must(2, &["there is no batch endpoint `scoring`"]);
 }

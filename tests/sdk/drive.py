@@ -37,10 +37,7 @@ PATIENCE_S = 90
 # Operations of parts that are not built yet, each with what is said of it. Anything else that fails is a fault, and so
 # is an operation of this list that works.
 REFUSED = {
-    "parallel_create": r"`parallel` steps cannot run yet",
     "spark_create": r"`Spark` jobs cannot run yet",
-    "batch_invoke": r"models are not run over batches yet",
-    "batch_download": r"there is no job `no_such_batch`",
 }
 
 WORK = Path(os.environ.get("SDK_WORK") or tempfile.mkdtemp(prefix="peregrine-sdk-"))
@@ -178,6 +175,10 @@ def init():
 def run(data):
     return {"kind": json.load(open(MODEL))["kind"], "asked": json.loads(data)}
 """
+EACH = """import os
+def run(mini_batch):
+    return [os.path.basename(path) for path in mini_batch]
+"""
 SERVING = "name: serving\ndependencies:\n- python=3.11\n- pip:\n  - azureml-inference-server-http\n"
 LARGE = 70 << 20
 
@@ -188,6 +189,7 @@ def prepare():
     write("data/empty.txt", b"")
     write("src/train.py", TRAIN)
     write("score/score.py", SCORE)
+    write("each/each.py", EACH)
     write("model/weights.bin", bytes(reversed(range(256))) * 512)
     write("model/conf/model.json", '{"kind": "linear"}')
     write("serving.yml", SERVING)
@@ -811,7 +813,7 @@ jobs:
 @step
 def parallel_create():
     from azure.ai.ml.parallel import RunFunction, parallel_run_function
-    task = RunFunction(code="score", entry_script="score.py", environment="env1:1", append_row_to="${{outputs.o}}")
+    task = RunFunction(code="each", entry_script="each.py", environment="env1:1", append_row_to="${{outputs.o}}")
     each = parallel_run_function(
         name="par", inputs={"d": Input(type="uri_folder")}, outputs={"o": Output(type="uri_folder")},
         input_data="${{inputs.d}}", instance_count=2, mini_batch_size="1", mini_batch_error_threshold=1,
@@ -820,9 +822,13 @@ def parallel_create():
 
     @dsl.pipeline(default_compute="local")
     def made(d):
-        each(d=d)
+        return {"rows": each(d=d).outputs.o}
 
-    ml.jobs.create_or_update(made(d=Input(type="uri_folder", path="data")))
+    name = ml.jobs.create_or_update(made(d=Input(type="uri_folder", path="data"))).name
+    assert ended(name) == "Completed", name
+    ml.jobs.download(name, download_path="got-rows", output_name="rows")
+    rows = [path.read_text() for path in Path("got-rows").rglob("*.txt")]
+    assert len(rows) == 1 and "a.csv" in rows[0], rows
 
 
 @step
@@ -1025,7 +1031,7 @@ def batch_deployment_create():
         retry_settings=BatchRetrySettings(max_retries=3, timeout=30))
     wanted = ModelBatchDeployment(
         name="bd1", endpoint_name="be1", model="azureml:m1:1", environment="azureml:env1:1", compute="local",
-        code_configuration=CodeConfiguration(code="score", scoring_script="score.py"), settings=settings)
+        code_configuration=CodeConfiguration(code="each", scoring_script="each.py"), settings=settings)
     ml.batch_deployments.begin_create_or_update(wanted).result()
 
 
@@ -1040,17 +1046,22 @@ def batch_default():
 
 @step
 def batch_invoke():
-    ml.batch_endpoints.invoke("be1", deployment_name="bd1", inputs={"in": Input(type="uri_folder", path="data")})
+    job = ml.batch_endpoints.invoke("be1", deployment_name="bd1", inputs={"in": Input(type="uri_folder", path="data")})
+    S["batch"] = job.name
+    assert ended(job.name) == "Completed", job.name
+    assert ml.jobs.get(job.name).tags["azureml.batchrun"] == "true"
 
 
 @step
 def batch_list_jobs():
-    list(ml.batch_endpoints.list_jobs("be1"))
+    assert [job.name for job in ml.batch_endpoints.list_jobs("be1")] == [S["batch"]]
+    assert [job.name for job in ml.batch_deployments.list_jobs("be1", name="bd1")] == [S["batch"]]
 
 
 @step
 def batch_download():
-    ml.jobs.download(S.get("batch", "no_such_batch"), download_path="got-batch", output_name="score")
+    ml.jobs.download(S["batch"], download_path="got-batch", output_name="score")
+    assert "a.csv" in next(Path("got-batch").rglob("p.csv")).read_text()
 
 
 @step

@@ -46,6 +46,10 @@ const NEEDS: &[Need] = &[
         package: "openssh-server",
         used_by: "tests of machines reached by SSH",
     },
+    Need { program: "/usr/sbin/slurmctld", args: &["-V"], package: "slurmctld", used_by: "tests of Slurm clusters" },
+    Need { program: "/usr/sbin/slurmd", args: &["-V"], package: "slurmd", used_by: "tests of Slurm clusters" },
+    Need { program: "sbatch", args: &["-V"], package: "slurm-client", used_by: "tests of Slurm clusters" },
+    Need { program: "/usr/sbin/munged", args: &["-V"], package: "munge", used_by: "tests of Slurm clusters" },
 ];
 
 /// Installs what is missing, where that is possible.

@@ -428,6 +428,13 @@ pub const ROUTES: &[Route] = &[
         "delete a batch deployment",
     ),
     route(
+        "GET",
+        ws!("/batchEndpoints/{name}/deployments/{deployment}/jobs"),
+        "batch_deployment_jobs",
+        Reader,
+        "jobs a batch deployment has started",
+    ),
+    route(
         "POST",
         beside!("/batchscore", "/batchEndpoints/{name}/jobs"),
         "batch_score",

@@ -46,7 +46,6 @@ fn extension_settings() -> String {
         let here = match key.effect {
             Effect::Used => String::new(),
             Effect::Instead(text) => format!(" Accepted: {text}."),
-            Effect::Inference => " Kept for endpoints, which this release does not run on Kubernetes.".to_owned(),
         };
         let default = if key.default.is_empty() { String::new() } else { format!("`{}`", key.default) };
         out.push_str(&format!("| `{}`{aliases} | {default} | {}.{here} |\n", key.name, key.about));

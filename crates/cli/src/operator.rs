@@ -92,7 +92,5 @@ fn read_settings(json: Option<String>) -> Result<Settings, Vec<String>> {
         serde_json::from_str(&json).map_err(|error| vec![format!("`PEREGRINE_SETTINGS` is not JSON: {error}")])?;
     let say = |mistake: &domain::spec::Mistake| format!("setting `{}`: {}", mistake.key, mistake.message);
     let raw = settings::from_json(&tree).map_err(|mistake| vec![say(&mistake)])?;
-    let checked =
-        settings::check(&raw, &settings::Raw::new()).map_err(|all| all.iter().map(say).collect::<Vec<_>>())?;
-    Ok(checked.settings)
+    settings::installed(&raw).map_err(|all| all.iter().map(say).collect::<Vec<_>>())
 }

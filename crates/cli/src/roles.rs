@@ -79,7 +79,7 @@ async fn serve(config: &Config) -> Done {
     let bundle = server::write_bundle(&keys, authority.as_deref()).context("cannot write the file of authorities")?;
     let authority_pem = authority_of(config, &certificates)?;
     let routers = Routers::with_keys(store.clone(), &keys, server::clock::now);
-    let (_, table) = routers.current().await.map_err(|error| store_failure(&error))?;
+    let (_, table) = routers.current(store::HERE).await.map_err(|error| store_failure(&error))?;
     let own = serving::start(config, &certificates, &table, &mut kept)?;
     let counted = own.routes.clone();
     routers.show_counters(move |endpoint| counted.counters(endpoint));
@@ -131,7 +131,7 @@ async fn serve(config: &Config) -> Done {
     local::announce(&address)?;
     tracing::info!(url, home = %home.display(), "serving");
     let name = format!("server-{}", std::process::id());
-    let ask = async |news| Ok(routers.exchange(news, serving::EXCHANGE).await?);
+    let ask = async |news| Ok(routers.exchange(store::HERE, news, serving::EXCHANGE).await?);
     let following = async { tokio::join!(serving::follow(&own.routes, &name, ask), doors::leave(&keeper, &doors)) };
     let work = async { tokio::join!(served, controller::run(context, stop), until_told(stop_sender)) };
     // The router and stewards need nobody to finish what they have begun.

@@ -4,10 +4,11 @@
 //! target was changed to is what it works by; a secret is opened here and goes nowhere else but to it.
 
 use api::{Client, Connection};
-use compute::{Desk, Host, Login, Site, Trouble, keep};
+use compute::{Desk, Host, Login, Shape, Slurm, Trouble, keep};
 use domain::{
-    Timestamp,
+    Resources, Timestamp,
     cluster::{Check, ClusterAnswer, ClusterPoll, ClusterReport},
+    resources::parse_bytes,
 };
 use serde_json::Value;
 use std::{
@@ -39,6 +40,8 @@ struct Place {
     /// Changes with everything that its steward must know.
     mark: String,
     token: String,
+    /// What stands there is a Slurm cluster, and not a single machine.
+    slurm: bool,
     body: Value,
     secrets: BTreeMap<String, String>,
     checks: Vec<Check>,
@@ -79,30 +82,41 @@ impl Sites {
             if running.contains_key(&place.name) {
                 continue;
             }
-            match self.steward(&place) {
-                Ok((host, desk)) => {
-                    let (name, mark) = (place.name.clone(), place.mark.clone());
-                    let steward = stewards.spawn(async move { keep(&place.name, host, desk, place.checks).await });
-                    running.insert(name, (mark, steward));
-                }
-                Err(trouble) => tracing::error!(target = place.name, "{trouble}"),
+            match self.start(place, stewards) {
+                Ok((name, mark, steward)) => drop(running.insert(name, (mark, steward))),
+                Err(trouble) => tracing::error!("{trouble}"),
             }
         }
     }
 
-    fn steward(&self, place: &Place) -> Result<(impl Site + use<>, ServerDesk), Trouble> {
-        let (scheme, listens) = self.url.split_once("://").unwrap_or(("https", &self.url));
-        // Nobody but this server calls the target so, whoever else uses the same machine.
+    /// A steward for a place, at work.
+    fn start(&self, place: Place, stewards: &mut JoinSet<()>) -> Result<(String, String, AbortHandle), Trouble> {
+        // Nobody but this server calls the target so, whoever else uses the same machine. Paths there must be short.
         let mut key = self.store.keyring().sign(&format!("site {}", place.name));
         key.truncate(8);
-        let slots = place.body["slots"].as_u64().and_then(|slots| u32::try_from(slots).ok()).unwrap_or(1);
         let folder = self.home.join("sites").join(&key);
-        let server = (scheme.to_owned(), listens.to_owned());
-        let host = Host::new((key, login(place), slots), folder, self.program.clone(), server)?;
         let connection =
             Connection { url: self.url.clone(), token: place.token.clone(), authority: self.authority.clone() };
-        let client = Client::new(connection).map_err(|error| Trouble::new("server", error.to_string()))?;
-        Ok((host, ServerDesk(client)))
+        let desk = ServerDesk(Client::new(connection).map_err(|error| Trouble::new("server", error.to_string()))?);
+        let (name, mark) = (place.name.clone(), place.mark.clone());
+        let body = &place.body;
+        let steward = match place.slurm {
+            true => {
+                let login = word(&body["host"]).map(|host| login(&place, host));
+                let server = word(&body["serverUrl"]).unwrap_or_else(|| self.url.clone());
+                let slurm = Slurm::new((key, login, shapes(body)), folder, self.program.clone(), server)?;
+                stewards.spawn(async move { keep(&place.name, slurm, desk, place.checks).await })
+            }
+            false => {
+                let (scheme, listens) = self.url.split_once("://").unwrap_or(("https", &self.url));
+                let slots = body["slots"].as_u64().and_then(|slots| u32::try_from(slots).ok()).unwrap_or(1);
+                let login = login(&place, word(&body["address"]).unwrap_or_default());
+                let server = (scheme.to_owned(), listens.to_owned());
+                let host = Host::new((key, login, slots), folder, self.program.clone(), server)?;
+                stewards.spawn(async move { keep(&place.name, host, desk, place.checks).await })
+            }
+        };
+        Ok((name, mark, steward))
     }
 }
 
@@ -124,6 +138,7 @@ fn places(tx: &mut Tx<'_>) -> Result<Vec<Place>, store::Error> {
             mark: format!("{} {}", row.changed_at.0, cluster.generation),
             name: cluster.name,
             token,
+            slurm: body["properties"]["computeType"] == "Slurm",
             body: inner,
             secrets: tx.compute_secret(&target.workspace, &row.name)?,
             checks: check.into_iter().collect(),
@@ -132,21 +147,50 @@ fn places(tx: &mut Tx<'_>) -> Result<Vec<Place>, store::Error> {
     Ok(places)
 }
 
-fn login(place: &Place) -> Login {
-    let word = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+fn word(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn login(place: &Place, host: String) -> Login {
     let secret = |key: &str| {
         let found =
             place.secrets.iter().find(|(path, value)| path.rsplit('.').next() == Some(key) && !value.is_empty());
         found.map(|(_, value)| value.clone())
     };
     Login {
-        host: word(&place.body["address"]).unwrap_or_default(),
+        host,
         port: place.body["sshPort"].as_u64().and_then(|port| u16::try_from(port).ok()).unwrap_or(22),
         user: word(&place.body["administratorAccount"]["username"]).unwrap_or_default(),
         jump: word(&place.body["jumpHost"]),
         password: secret("password"),
         private_key: secret("privateKeyData"),
         host_key: word(&place.body["hostKey"]),
+    }
+}
+
+/// The instance types of a Slurm target: its own settings, and those that differ under a name.
+fn shapes(body: &Value) -> BTreeMap<String, Shape> {
+    let named = body["shapes"].as_object().into_iter().flatten();
+    let named = named.map(|(name, differs)| (name.clone(), shape(body, differs)));
+    let usual = (domain::resources::DEFAULT_INSTANCE_TYPE.to_owned(), shape(body, &Value::Null));
+    std::iter::once(usual).chain(named).collect()
+}
+
+fn shape(usual: &Value, differs: &Value) -> Shape {
+    let of = |key: &str| Some(&differs[key]).filter(|value| !value.is_null()).unwrap_or(&usual[key]).clone();
+    let text = |key: &str| api::arm::scalar(&of(key)).filter(|text| !text.is_empty());
+    let count = |key: &str| text(key).and_then(|text| text.parse::<u32>().ok());
+    Shape {
+        asks: Resources {
+            cpu_milli: u64::from(count("cpus").unwrap_or(1)) * 1000,
+            memory_bytes: text("memory").and_then(|text| parse_bytes(&text)).unwrap_or(0),
+            gpus: count("gpus").unwrap_or(0),
+        },
+        partition: text("partition"),
+        account: text("account"),
+        qos: text("qos"),
+        gres: text("gres"),
+        arguments: of("arguments").as_array().into_iter().flatten().filter_map(api::arm::scalar).collect(),
     }
 }
 

@@ -6,10 +6,12 @@
 
 mod local;
 mod shell;
+mod slurm;
 mod ssh;
 mod steward;
 
 pub use local::LocalDriver;
+pub use slurm::{Shape, Slurm};
 pub use ssh::{Host, Login};
 pub use steward::{Desk, Held, Look, Part, PartState, Site, Started, Trouble, keep};
 

@@ -6,7 +6,9 @@
 
 mod connection;
 mod host;
-mod scripts;
+pub(crate) mod scripts;
 
+pub(crate) use connection::Connection;
 pub use connection::Login;
 pub use host::Host;
+pub(crate) use host::place;

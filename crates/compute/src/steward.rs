@@ -79,6 +79,8 @@ pub enum Started {
     Yes,
     /// There is no room for it yet; to be tried again.
     Later(String),
+    /// It is refused, and would be again.
+    Never(String),
 }
 
 /// A place where attempts run and that is reached from here.
@@ -126,6 +128,8 @@ pub async fn keep(name: &str, mut site: impl Site, desk: impl Desk, checks: Vec<
 struct Steward {
     /// Asked for and not begun, because there was no room.
     queue: BTreeMap<AttemptId, (Launch, String)>,
+    /// Asked for and refused there, until the server has heard it.
+    refused: BTreeMap<AttemptId, (u32, String)>,
     /// Checks that were asked for.
     checks: Vec<Check>,
     send_facts: bool,
@@ -162,6 +166,10 @@ impl Steward {
             match site.launch(&launch, look).await? {
                 Started::Yes => drop(self.queue.remove(&launch.attempt)),
                 Started::Later(why) => drop(self.queue.insert(launch.attempt.clone(), (launch, why))),
+                Started::Never(why) => {
+                    self.queue.remove(&launch.attempt);
+                    self.refused.insert(launch.attempt, (launch.parts, why));
+                }
             }
         }
         Ok(())
@@ -193,13 +201,19 @@ impl Steward {
         });
         let waits = self.queue.iter();
         let waits = waits.map(|(attempt, (_, why))| news(attempt, ClusterWhat::Waiting { text: why.clone() }));
+        let refused = self.refused.iter().flat_map(|(attempt, (parts, why))| {
+            let gone =
+                |part| ClusterWhat::Gone { part, code: "LaunchRefused".into(), why: why.clone(), retryable: false };
+            (0..*parts).map(|part| news(attempt, gone(part))).collect::<Vec<_>>()
+        });
         let facts = std::mem::take(&mut self.send_facts).then(|| look.facts.clone());
-        let report = ClusterReport { facts, news: found.chain(waits).collect(), checks: Vec::new() };
+        let report = ClusterReport { facts, news: found.chain(waits).chain(refused).collect(), checks: Vec::new() };
         if report == ClusterReport::default() {
             return Ok(());
         }
-        let sent = desk.report(report).await;
-        sent.map_err(|why| Trouble::new("server", why))
+        desk.report(report).await.map_err(|why| Trouble::new("server", why))?;
+        self.refused.clear();
+        Ok(())
     }
 
     async fn check(&mut self, site: &mut impl Site, desk: &impl Desk) -> Result<(), Trouble> {

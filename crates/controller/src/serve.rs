@@ -29,8 +29,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub trait Routers: Send + Sync {
     /// What is asked of every deployment at this moment.
     fn demand(&self) -> Vec<Demand>;
-    /// Whether a router may still send requests there, or waits for an answer from there.
-    fn uses(&self, address: SocketAddr) -> bool;
+    /// Whether a router of a cluster, or of this machine, may still send requests there, or waits for an answer from there.
+    fn uses(&self, cluster: &str, address: SocketAddr) -> bool;
     /// Calls a deployment as its users do; otherwise what went wrong.
     fn call(&self, key: ServingKey) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 }
@@ -43,7 +43,7 @@ impl Routers for NoRouters {
     fn demand(&self) -> Vec<Demand> {
         Vec::new()
     }
-    fn uses(&self, _: SocketAddr) -> bool {
+    fn uses(&self, _: &str, _: SocketAddr) -> bool {
         false
     }
     fn call(&self, _: ServingKey) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
@@ -129,7 +129,7 @@ impl Desk {
         if call.is_some() {
             self.calling.remove(&version);
         }
-        let uses = |address| cx.routers.uses(address);
+        let uses = |address| cx.routers.uses(&row.cluster, address);
         let Judged { next, mut fleet, gone, ready } = judge(&row, &replicas, call, &uses, now);
         let asked = demand.iter().filter(|d| d.endpoint == row.key.endpoint && d.deployment == row.key.deployment);
         let requests: u64 = asked.map(|demand| u64::from(demand.in_flight) + u64::from(demand.queued)).sum();

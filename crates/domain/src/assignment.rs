@@ -4,7 +4,7 @@
 //! every retry runs the same thing. Invariant: a plan holds no secret. Credentials are named by their
 //! datastore and added only when the assignment is handed to the agent that runs it.
 
-use crate::{AttemptId, JobName, Resources, Serving};
+use crate::{AttemptId, JobName, Parallel, Resources, Serving};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -76,6 +76,9 @@ pub struct Plan {
     /// Set where it is a replica of a deployment: it answers requests until it is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serve: Option<Serving>,
+    /// Set where it works through an input in mini-batches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<Parallel>,
 }
 
 impl Plan {

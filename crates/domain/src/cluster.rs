@@ -5,7 +5,7 @@
 //! launch may arrive twice and is carried out once; an attempt is removed only when the server asks for it; news about one
 //! attempt may arrive twice and out of date.
 
-use crate::{AttemptId, JobName, Resources, Timestamp};
+use crate::{AttemptId, JobName, Probe, Resources, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -23,6 +23,9 @@ pub struct ClusterFacts {
     pub training: bool,
     /// The extension was installed with inference on.
     pub inference: bool,
+    /// Where callers find the cluster's router, such as `https://serve.example.org`; empty while it has no address.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub scoring_url: String,
     /// What no node can hold today may wait for one that can: nodes are added on demand, or the check was switched off.
     #[serde(default)]
     pub grows: bool,
@@ -139,6 +142,21 @@ pub struct Launch {
     pub token: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// Present where it answers requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica: Option<ReplicaPod>,
+}
+
+/// What the cluster is shown of a replica of a deployment. Whether routers use it is told by the agent inside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplicaPod {
+    pub endpoint: String,
+    pub deployment: String,
+    pub port: u16,
+    pub readiness: Probe,
+    /// What it asks for and may use at most; an amount of zero is left to its instance type.
+    pub requests: Resources,
+    pub limits: Resources,
 }
 
 /// A compute target that lies on this cluster.

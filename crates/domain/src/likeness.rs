@@ -21,6 +21,9 @@ pub fn of(plan: &Plan) -> BTreeMap<String, String> {
         json(&(&plan.requests, &plan.limits, &plan.instance_type, plan.shm_bytes, &plan.docker_args)),
     );
     put("distribution".into(), json(&plan.distribution));
+    if let Some(parallel) = &plan.parallel {
+        put("parallel".into(), json(parallel));
+    }
     for (name, value) in &plan.variables {
         put(format!("environment_variables.{name}"), value.clone());
     }

@@ -11,6 +11,9 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
+/// What the public inference server listens on where nobody says otherwise.
+pub const USUAL_PORT: u16 = 5001;
+
 /// How one replica of a deployment is started, reached and judged. The model is the input `model` of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Serving {
@@ -145,6 +148,13 @@ impl Provisioning {
     /// Whether it is still to be seen that its replicas answer.
     pub fn is_proving(&self) -> bool {
         matches!(self, Provisioning::Creating | Provisioning::Updating)
+    }
+}
+
+impl Serving {
+    /// What it listens on where every replica has an address of its own.
+    pub fn own_port(&self) -> u16 {
+        self.port.unwrap_or(USUAL_PORT)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Codes with an `E` are those of Azure's extension and mean the same here; those with a `P` are ours. Below 45000 they stop
 //! an operation, above they only tell. Invariant: judging does no IO; every failure says what to do.
 
-use crate::settings::Settings;
+use crate::settings::{Certificate, Settings};
 use serde::Serialize;
 
 /// The oldest Kubernetes whose pods can be held back by gates and whose definitions can check amounts.
@@ -25,6 +25,10 @@ pub struct Seen {
     /// Something makes ServiceMonitors known.
     pub prometheus: bool,
     pub operator: Option<OperatorSeen>,
+    /// Routers that are ready, and wanted.
+    pub router: Option<(i32, i32)>,
+    /// The secret that `sslSecret` names has what the router reads.
+    pub has_certificate: bool,
 }
 
 /// A namespace's life.
@@ -124,10 +128,10 @@ pub fn judge(seen: &Seen, server: &ServerSeen, settings: &Settings, stage: Stage
         Stage::Test => skipped("P40101", "PERMISSION_MISSING", "asked before something is changed"),
         _ => denied(seen),
     };
-    let mut all = vec![too_old(seen), permission, terminating(seen), definition(seen), elsewhere(seen), nodes(seen)];
-    all.extend(
-        INFERENCE.iter().map(|(code, name)| skipped(code, name, "endpoints are not run on Kubernetes by this release")),
-    );
+    let mut all =
+        vec![too_old(seen), permission, terminating(seen), definition(seen), elsewhere(seen), nodes(seen, settings)];
+    all.extend(INFERENCE.iter().map(|(code, name)| skipped(code, name, "cannot be so here: the router is our own")));
+    all.extend([router(seen, settings, stage), certificate(seen, settings)]);
     all.extend([prometheus(seen, settings), loopback(server)]);
     if stage != Stage::Install {
         all.extend([operator(seen), connection(seen, server)]);
@@ -136,14 +140,12 @@ pub fn judge(seen: &Seen, server: &ServerSeen, settings: &Settings, stage: Stage
     all
 }
 
-/// What only endpoints can fail.
+/// What only Azure's way of serving endpoints can fail.
 const INFERENCE: &[(&str, &str)] = &[
     ("E40001", "LOAD_BALANCER_NOT_SUPPORT"),
     ("E40003", "INTERNAL_LOAD_BALANCER_NOT_SUPPORT"),
-    ("E40004", "AZUREML_FE_DEPLOYMENT_NOT_FOUND"),
     ("E40005", "AZUREML_FE_SCALE_UP_TIMEOUT"),
     ("E40006", "AZUREML_FE_UPDATE_REPLICAS_FAILED"),
-    ("E40007", "INVALID_SSL_SETTING"),
     ("E45004", "AZUREML_FE_ROLE_CONFLICT"),
     ("E45005", "AZUREML_FE_DEPLOYMENT_CONFLICT"),
 ];
@@ -232,12 +234,51 @@ fn elsewhere(seen: &Seen) -> Health {
     }
 }
 
-fn nodes(seen: &Seen) -> Health {
+fn nodes(seen: &Seen, settings: &Settings) -> Health {
     let (code, name) = ("E40002", "INSUFFICIENT_NODE");
+    let routers = settings.inference.as_ref().map_or(0, |inference| inference.routers as usize);
     let detail = format!("{} nodes are ready, {} of them match `nodeSelector`", seen.nodes.0, seen.nodes.1);
     match seen.nodes.1 {
+        1.. if seen.nodes.1 < routers => {
+            let detail = format!("{detail}; {routers} routers want a node each");
+            failed(code, name, detail, "add nodes, or set `inferenceRouterHA=False`")
+        }
         0 => failed(code, name, detail, "label nodes, mend `nodeSelector`, or add nodes"),
         _ => passed(code, name, detail),
+    }
+}
+
+/// The routers, once they were installed.
+fn router(seen: &Seen, settings: &Settings, stage: Stage) -> Health {
+    let (code, name) = ("E40004", "AZUREML_FE_DEPLOYMENT_NOT_FOUND");
+    match (&settings.inference, &seen.router) {
+        (None, _) => skipped(code, name, "endpoints are not served from this cluster"),
+        (Some(_), _) if stage != Stage::Test => skipped(code, name, "looked at when it is installed"),
+        (Some(_), None) => {
+            failed(code, name, "the router's deployment is not there", "run `peregrine extension upgrade`")
+        }
+        (Some(_), Some((ready, wanted))) if ready < wanted => {
+            let next =
+                "`kubectl describe pods -l app.kubernetes.io/component=router` in the extension's namespace tells more";
+            failed(code, name, format!("{ready} of {wanted} routers are ready"), next)
+        }
+        (Some(_), Some((ready, wanted))) => passed(code, name, format!("{ready} of {wanted} routers are ready")),
+    }
+}
+
+fn certificate(seen: &Seen, settings: &Settings) -> Health {
+    let (code, name) = ("E40007", "INVALID_SSL_SETTING");
+    let Some(inference) = &settings.inference else {
+        return skipped(code, name, "endpoints are not served from this cluster");
+    };
+    match (&inference.certificate, seen.has_certificate) {
+        (Certificate::None, _) => passed(code, name, "callers come without TLS, as `allowInsecureConnections` says"),
+        (Certificate::Protected, _) => passed(code, name, "the certificate is a protected setting"),
+        (Certificate::Secret(secret), false) => {
+            let next = "make it: `kubectl create secret generic NAME --from-file=cert.pem --from-file=key.pem` in that namespace";
+            failed(code, name, format!("secret `{secret}` with `cert.pem` and `key.pem` is not in the namespace"), next)
+        }
+        (Certificate::Secret(secret), true) => passed(code, name, format!("secret `{secret}` is there")),
     }
 }
 
@@ -316,17 +357,23 @@ pub fn is_loopback(url: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Inference;
 
     fn good() -> (Seen, ServerSeen) {
         let operator = OperatorSeen { wanted: 1, ready: 1, image: "i".into(), troubles: vec![] };
-        let seen = Seen { kubernetes: (1, 33), nodes: (3, 3), operator: Some(operator), ..Seen::default() };
+        let (router, has_certificate) = (Some((3, 3)), true);
+        let operator = Some(operator);
+        let seen = Seen { kubernetes: (1, 33), nodes: (3, 3), operator, router, has_certificate, ..Seen::default() };
         (seen, ServerSeen { url: "https://10.0.0.1:7423".into(), heard: Some(2), silent: None })
     }
 
     fn failing(change: impl Fn(&mut Seen, &mut ServerSeen)) -> Vec<(&'static str, bool)> {
         let (mut seen, mut server) = good();
         change(&mut seen, &mut server);
-        let all = judge(&seen, &server, &Settings { service_monitor: true, ..Settings::default() }, Stage::Test);
+        let certificate = Certificate::Secret("tls".into());
+        let inference = Some(Inference { routers: 3, certificate, ..Inference::default() });
+        let settings = Settings { service_monitor: true, inference, ..Settings::default() };
+        let all = judge(&seen, &server, &settings, Stage::Test);
         let bad = all.iter().filter(|health| health.state == State::Failed && health.code != "E45002");
         bad.inspect(|health| assert!(!health.next.is_empty(), "{}", health.code)).map(|h| (h.code, h.stops())).collect()
     }
@@ -335,13 +382,17 @@ mod tests {
     fn each_fault_has_its_code_and_stops_or_tells() {
         assert_eq!(failing(|_, _| {}), []);
         type Fault = fn(&mut Seen, &mut ServerSeen);
-        let table: [(Fault, _); 11] = [
+        let table: [(Fault, _); 15] = [
             (|seen, _| seen.kubernetes = (1, 29), ("P40100", true)),
             (|seen, _| seen.denied.push("create pods".into()), ("P40101", true)),
             (|seen, _| seen.namespace = Place::Terminating, ("P40102", true)),
             (|seen, _| seen.definition = Definition::Foreign("Helm".into()), ("P40103", true)),
             (|seen, _| seen.elsewhere = Some("other".into()), ("P40104", true)),
             (|seen, _| seen.nodes.1 = 0, ("E40002", true)),
+            (|seen, _| seen.nodes.1 = 2, ("E40002", true)),
+            (|seen, _| seen.router = None, ("E40004", true)),
+            (|seen, _| seen.router = Some((2, 3)), ("E40004", true)),
+            (|seen, _| seen.has_certificate = false, ("E40007", true)),
             (|_, server| server.url = "https://127.0.0.1:1".into(), ("P45100", false)),
             (|seen, _| seen.operator.as_mut().unwrap().ready = 0, ("E45001", false)),
             (|seen, _| seen.operator = None, ("E45001", false)),

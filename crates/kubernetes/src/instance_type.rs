@@ -98,6 +98,24 @@ impl InstanceTypeSpec {
         InstanceTypeSpec { resources, ..InstanceTypeSpec::default() }
     }
 
+    /// The same type for one that says itself what it needs; an amount of zero stays as it is.
+    pub fn with(mut self, requests: &Resources, limits: &Resources) -> InstanceTypeSpec {
+        let put = |into: &mut Amounts, amounts: &Resources| {
+            let named = [("cpu", amounts.cpu_milli, "m"), ("memory", amounts.memory_bytes, "")];
+            for (name, amount, unit) in named.into_iter().filter(|(_, amount, _)| *amount > 0) {
+                into.insert(name.to_owned(), Some(Quantity(format!("{amount}{unit}"))));
+            }
+        };
+        put(&mut self.resources.requests, requests);
+        put(&mut self.resources.limits, limits);
+        // Devices are asked for by their limit.
+        let gpus = requests.gpus.max(limits.gpus);
+        if gpus > 0 {
+            self.resources.limits.insert(GPU.to_owned(), Some(Quantity(gpus.to_string())));
+        }
+        self
+    }
+
     /// As a container asks for it: what is `null` or zero is left out.
     pub fn requirements(&self) -> ResourceRequirements {
         let kept = |amounts: &Amounts| {

@@ -7,13 +7,15 @@
 pub mod chart;
 mod dashboard;
 mod roles;
+mod router;
 
 use crate::{
     instance_type,
     names::{COMPONENT, OPERATOR, PART_OF, PRODUCT, container_security, pod_security},
-    settings::{Raw, Settings},
+    settings::{Raw, Settings, merged},
 };
 use ring::digest;
+use router::Router;
 use serde_json::{Value, json};
 
 /// Secret with the token that the operator shows the server.
@@ -61,6 +63,7 @@ struct Sheet {
     authority: Value,
     /// Changes with the authority, so that pods start anew and read it.
     authority_digest: Value,
+    router: Router,
 }
 
 /// Every object, in the order they are to be applied in.
@@ -82,9 +85,19 @@ pub fn objects(install: &Install) -> Vec<Value> {
         (settings.grafana_dashboard, dashboard::config_map(&sheet)),
     ];
     all.extend(optional.into_iter().filter(|(wanted, _)| *wanted).map(|(_, object)| object));
+    if let Some(inference) = &settings.inference {
+        all.extend(router::objects(&sheet));
+        all.extend((inference.routers > 1).then(|| router::disruption_budget(&sheet)));
+    }
     all.extend(install.protected.as_ref().filter(|raw| !raw.is_empty()).map(|raw| protected(&sheet, raw)));
     all.push(deployment(&sheet));
     all
+}
+
+/// What is of the router alone, there or not.
+pub fn router_objects(install: &Install) -> Vec<Value> {
+    let sheet = Sheet::of(install);
+    router::objects(&sheet).into_iter().chain([router::disruption_budget(&sheet)]).collect()
 }
 
 /// The definition of instance types, labelled as ours.
@@ -110,6 +123,7 @@ impl Sheet {
             token_secret: json!(TOKEN_SECRET),
             authority: json!(authority),
             authority_digest: json!(hex(digest::digest(&digest::SHA256, authority.as_bytes()).as_ref())),
+            router: Router::of(&install.settings.inference.clone().unwrap_or_default()),
         }
     }
 
@@ -151,7 +165,7 @@ fn token(sheet: &Sheet) -> Value {
 fn protected(sheet: &Sheet, settings: &Raw) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": sheet.metadata(PROTECTED_SECRET), "type": "Opaque",
-        "stringData": settings,
+        "stringData": merged(&Raw::new(), settings),
     })
 }
 
@@ -203,23 +217,34 @@ fn deployment(sheet: &Sheet) -> Value {
     })
 }
 
+fn tolerations() -> Value {
+    let one = |key: &str| json!({"key": key, "operator": "Equal", "value": "true"});
+    json!([one("ml.azure.com/amlarc"), one("ml.azure.com/amlarc-system")])
+}
+
+/// Pods of one kind on nodes of their own, where there are enough.
+fn apart(selector: &Value) -> Value {
+    json!({"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
+        "weight": 100,
+        "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": selector}},
+    }]}})
+}
+
+fn token_volume(sheet: &Sheet) -> Value {
+    json!({"name": "token", "secret": {"secretName": sheet.token_secret, "defaultMode": 0o440}})
+}
+
 fn pod(sheet: &Sheet) -> Value {
     json!({
         "serviceAccountName": OPERATOR,
         "nodeSelector": sheet.node_selector,
-        "tolerations": [
-            {"key": "ml.azure.com/amlarc", "operator": "Equal", "value": "true"},
-            {"key": "ml.azure.com/amlarc-system", "operator": "Equal", "value": "true"},
-        ],
-        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
-            "weight": 100,
-            "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": selector()}},
-        }]}},
+        "tolerations": tolerations(),
+        "affinity": apart(&selector()),
         "securityContext": pod_security(),
         "terminationGracePeriodSeconds": 15,
         "containers": [container(sheet)],
         "volumes": [
-            {"name": "token", "secret": {"secretName": sheet.token_secret, "defaultMode": 0o440}},
+            token_volume(sheet),
             {"name": "authority", "configMap": {"name": AUTHORITY, "optional": true}},
             {"name": "scratch", "emptyDir": {"sizeLimit": "16Mi"}},
         ],

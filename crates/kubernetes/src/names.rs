@@ -11,6 +11,8 @@ pub const PRODUCT: &str = "peregrine";
 pub const ATTEMPT: &str = "peregrine.dev/attempt";
 /// Deployment, service account, lease and roles of the operator.
 pub const OPERATOR: &str = "peregrine-operator";
+/// Deployment, service and account of the router.
+pub const ROUTER: &str = "peregrine-router";
 /// The namespace where nobody names another.
 pub const NAMESPACE: &str = "peregrine";
 

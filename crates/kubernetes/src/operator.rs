@@ -156,12 +156,14 @@ async fn work(operator: &Operator, client: &Client, seat: &Seat, metrics: &Arc<M
         outbox: Arc::clone(&outbox),
         recorder: Recorder::new(client.clone(), reporter),
     };
+    let router = operator.settings.inference.as_ref().map(|_| operator.namespace.clone());
+    let beyond = watch::Beyond { volcano, router };
     let (changes, seen) = mpsc::channel(IN_FLIGHT);
     let (answered, answers) = mpsc::channel(1);
     let (holding, held) = channel::channel(None);
     let link = Link::new(operator.server.clone(), Arc::clone(metrics), operator.clock);
     tokio::select! {
-        () = watch::everything(client.clone(), volcano, changes) => {}
+        () = watch::everything(client.clone(), beyond, changes) => {}
         () = Desk::new(context, holding).run(seen, answers) => {}
         () = link.ask(held, answered) => {}
         () = link.tell(&outbox) => {}
@@ -202,6 +204,7 @@ async fn about(operator: &Operator, client: &Client) -> Result<(Offers, About), 
         kubernetes_version: version.git_version,
         gangs: String::new(),
         training: operator.settings.training,
+        inference: operator.settings.inference.clone(),
         grows: operator.settings.node_autoscaling || operator.settings.skip_resource_validation,
         node_selector: operator.settings.node_selector.clone(),
     };

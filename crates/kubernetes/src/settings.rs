@@ -37,6 +37,47 @@ pub struct Settings {
     pub job_namespaces: Vec<String>,
     pub service_monitor: bool,
     pub grafana_dashboard: bool,
+    /// Endpoints are served from here, by a router of its own.
+    pub inference: Option<Inference>,
+}
+
+/// How callers reach the cluster's router.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inference {
+    pub service: ServiceType,
+    /// The load balancer is given an address inside the provider's network.
+    pub internal: bool,
+    /// Routers; with more than one, no two on a node.
+    pub routers: u32,
+    pub certificate: Certificate,
+    /// Host of every scoring address; the address of the service itself when empty.
+    pub host: String,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ServiceType {
+    #[default]
+    LoadBalancer,
+    NodePort,
+    ClusterIp,
+}
+
+/// Where the router's certificate comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Certificate {
+    /// Callers come without TLS.
+    #[default]
+    None,
+    /// A secret of the extension's namespace, with `cert.pem` and `key.pem`.
+    Secret(String),
+    /// Protected settings.
+    Protected,
+}
+
+impl Inference {
+    pub fn scheme(&self) -> &'static str {
+        if self.certificate == Certificate::None { "http" } else { "https" }
+    }
 }
 
 /// Who sees to it that a gang starts whole.
@@ -85,13 +126,14 @@ pub fn merged(before: &Raw, given: &Raw) -> Raw {
 
 /// Checks plain and protected settings together.
 pub fn check(plain: &Raw, protected: &Raw) -> Result<Checked, Vec<Mistake>> {
-    let mut reading = Reading::default();
-    for (given, is_protected) in [(plain, false), (protected, true)] {
-        for (name, value) in given {
-            reading.take(name, value, is_protected);
-        }
-    }
+    let mut reading = Reading::of(plain, protected);
+    reading.complete();
     reading.whole()
+}
+
+/// Plain settings of an extension that is installed: they were complete together with protected ones, which nobody shows.
+pub fn installed(plain: &Raw) -> Result<Settings, Vec<Mistake>> {
+    Ok(Reading::of(plain, &Raw::new()).whole()?.settings)
 }
 
 /// Changes from one set to another that must not be made while jobs run, as people would name them.
@@ -99,6 +141,7 @@ pub fn unsafe_while_running(before: &Settings, after: &Settings) -> Vec<&'static
     let changes = [
         ("enableTraining", before.training && !after.training),
         ("nodeSelector", before.node_selector != after.node_selector),
+        ("enableInference", before.inference.is_some() && after.inference.is_none()),
     ];
     changes.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect()
 }
@@ -118,6 +161,16 @@ struct Reading {
 }
 
 impl Reading {
+    fn of(plain: &Raw, protected: &Raw) -> Reading {
+        let mut reading = Reading::default();
+        for (given, is_protected) in [(plain, false), (protected, true)] {
+            for (name, value) in given {
+                reading.take(name, value, is_protected);
+            }
+        }
+        reading
+    }
+
     fn take(&mut self, name: &str, value: &str, is_protected: bool) {
         let Some(key) = keys::find(name) else {
             let fix = keys::nearest(name).map_or("`peregrine extension settings` lists them".to_owned(), |near| {
@@ -147,33 +200,76 @@ impl Reading {
         let text = match key.effect {
             Effect::Used => return,
             Effect::Instead(text) => text,
-            Effect::Inference => "is kept for endpoints, which this release does not run on Kubernetes",
         };
         // Asking for what is so anyway needs no word.
-        if !key.default.eq_ignore_ascii_case(value) || key.effect == Effect::Inference {
+        if !key.default.eq_ignore_ascii_case(value) {
             self.notices.push(format!("`{}`: {text}", key.name));
         }
     }
 
-    fn whole(mut self) -> Result<Checked, Vec<Mistake>> {
+    /// Notes what is missing, and what does not go together.
+    fn complete(&mut self) {
         let mut told = |key: &str, message: &str, fix: &str| self.mistakes.push(Mistake::new(key, message, fix));
-        let truth = |name: &str| keys::truth(self.values.get(name).map_or("", String::as_str));
-        if truth("enableInference") == Some(true) {
-            told(
-                "enableInference",
-                "this release does not run endpoints on Kubernetes yet",
-                "leave it out; online endpoints of this release are not served from a cluster",
-            );
-        } else if truth("enableTraining") != Some(true) {
-            told("enableTraining", "nothing is enabled", "add `--config enableTraining=True`");
+        let truth = |name: &str| keys::truth(self.values.get(name).map_or("", String::as_str)) == Some(true);
+        let given = |name: &str| self.values.get(name).is_some_and(|value| !value.is_empty());
+        if !truth("enableInference") && !truth("enableTraining") {
+            let fix = "add `--config enableTraining=True`, or `--config enableInference=True` with its own settings";
+            told("enableTraining", "nothing is enabled", fix);
         }
-        if self.values.contains_key("sslSecret") && self.values.contains_key("sslCertPemFile") {
+        if given("sslSecret") && given("sslCertPemFile") {
             told("sslSecret", "goes with no `sslCertPemFile`: a certificate has one source", "give one of the two");
         }
+        if given("sslCertPemFile") != given("sslKeyPemFile") {
+            told("sslCertPemFile", "a certificate and its key go together", "give both, with `--config-protected`");
+        }
+        if truth("enableInference") {
+            let certified = given("sslSecret") || given("sslCertPemFile");
+            if !given("inferenceRouterServiceType") {
+                let fix = "add `--config inferenceRouterServiceType=` with `loadBalancer`, `nodePort` or `clusterIP`";
+                told("inferenceRouterServiceType", "is needed with `enableInference`", fix);
+            }
+            let secure = !truth("allowInsecureConnections");
+            if secure && !certified {
+                let fix = "add `--config sslSecret=NAME sslCname=HOST`, or `--config allowInsecureConnections=True` for plain http";
+                told("sslSecret", "the router has no certificate", fix);
+            }
+            if secure && certified && !given("sslCname") {
+                told(
+                    "sslCname",
+                    "is needed with a certificate",
+                    "name the host that callers use: `sslCname=serve.example.org`",
+                );
+            }
+        }
+    }
+
+    fn whole(self) -> Result<Checked, Vec<Mistake>> {
         if !self.mistakes.is_empty() {
             return Err(self.mistakes);
         }
         Ok(Checked { settings: self.settings(), notices: self.notices })
+    }
+
+    fn inference(&self) -> Inference {
+        let value = |name: &str| self.values.get(name).map_or_else(|| keys::default(name), String::as_str);
+        let truth = |name: &str| keys::truth(value(name)).unwrap_or_default();
+        Inference {
+            service: match value("inferenceRouterServiceType").to_lowercase().as_str() {
+                "nodeport" => ServiceType::NodePort,
+                "clusterip" => ServiceType::ClusterIp,
+                _ => ServiceType::LoadBalancer,
+            },
+            internal: !value("internalLoadBalancerProvider").is_empty()
+                || truth("scoringFe.serviceType.internalLoadBalancer")
+                || truth("privateEndpointILB"),
+            routers: if truth("inferenceRouterHA") { 3 } else { 1 },
+            certificate: match value("sslSecret") {
+                _ if truth("allowInsecureConnections") => Certificate::None,
+                "" => Certificate::Protected,
+                name => Certificate::Secret(name.to_owned()),
+            },
+            host: value("sslCname").to_owned(),
+        }
     }
 
     fn settings(&self) -> Settings {
@@ -202,6 +298,7 @@ impl Reading {
             job_namespaces: list.map(str::to_owned).collect(),
             service_monitor: truth("serviceMonitor"),
             grafana_dashboard: truth("grafanaDashboard"),
+            inference: truth("enableInference").then(|| self.inference()),
         }
     }
 }

@@ -66,6 +66,7 @@ pub(crate) fn plan(
 ) -> Result<Result<Resolved, Vec<Mistake>>, store::Error> {
     let mut lookup = Lookup { app, workspace, tx, to_share: false, datastore: None, bad: Vec::new() };
     let resolved = lookup.resolve(name, spec)?;
+    lookup.trains(&resolved)?;
     Ok(if lookup.bad.is_empty() { Ok(resolved) } else { Err(lookup.bad) })
 }
 
@@ -79,6 +80,24 @@ pub(crate) fn place_to_share(
     let mut lookup = Lookup { app, workspace, tx, to_share: true, datastore: None, bad: Vec::new() };
     let found = lookup.place("path", uri, 0)?;
     Ok(found.ok_or(lookup.bad))
+}
+
+/// Whether a model says itself how it is asked.
+pub(crate) fn is_mlflow(
+    app: &App,
+    workspace: &WorkspaceRow,
+    tx: &mut Tx<'_>,
+    model: &str,
+) -> Result<bool, store::Error> {
+    let mut lookup = Lookup { app, workspace, tx, to_share: false, datastore: None, bad: Vec::new() };
+    if let Some(reference) = AssetRef::parse("models", model).filter(|_| !model.starts_with("azureml://datastores/"))
+        && let Some(row) = lookup.referred("models", &reference)?
+        && body_text(&row, "modelType").is_some_and(|kind| kind == "mlflow_model")
+    {
+        return Ok(true);
+    }
+    let place = lookup.place("model", model, 0)?;
+    Ok(matches!(place, Some(Place::Folder { path }) if path.join("MLmodel").is_file()))
 }
 
 impl Lookup<'_, '_> {
@@ -106,6 +125,7 @@ impl Lookup<'_, '_> {
             docker_args: spec.resources.docker_args.clone(),
             instance_type: target.on.is_some().then_some(shape.name),
             serve: None,
+            parallel: None,
         };
         match &target.on {
             Some(on) => {

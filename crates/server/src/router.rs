@@ -155,7 +155,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "batch_endpoint_put" => put(records::put).layer(of(Kind::BatchEndpoint)),
         "batch_endpoint_patch" => patch(records::patch).layer(of(Kind::BatchEndpoint)),
         "batch_endpoint_delete" => delete(records::delete).layer(of(Kind::BatchEndpoint)),
-        "batch_endpoint_jobs" => get(records::batch::batch_jobs),
+        "batch_endpoint_jobs" | "batch_deployment_jobs" => get(records::batch::batch_jobs),
         "batch_deployments" => get(records::list).layer(of(Kind::BatchDeployment)),
         "batch_deployment_get" => get(records::show).layer(of(Kind::BatchDeployment)),
         "batch_deployment_put" => put(records::put).layer(of(Kind::BatchDeployment)),

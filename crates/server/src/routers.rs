@@ -1,12 +1,13 @@
 //! What routers are told and tell: routes one way, demand the other.
 //!
-//! Every router holds one version of the routes. It says which, what is asked of it and which replicas it has not let go of
+//! A router has the routes of the site it stands at: this machine ([`store::HERE`]) or a cluster, whose replicas it can
+//! reach and no others. Every router holds one version of them. It says which, what is asked of it and which replicas it has not let go of
 //! yet, and gets the next version as soon as there is one. Invariants: versions only grow, also over a restart; a replica
 //! counts as used until every router that was heard of lately holds routes without it and is done with it.
 
 mod build;
 
-pub(crate) use build::endpoint_token;
+pub(crate) use build::{endpoint_token, site_of};
 
 use crate::http::records::Kind;
 use domain::{
@@ -50,9 +51,11 @@ struct Inner {
     clock: fn() -> Timestamp,
     /// One at a time reads what the routes are, so that what is read last also stays.
     reading: tokio::sync::Mutex<()>,
-    state: Mutex<State>,
+    /// By site. Addresses of one site mean nothing at another.
+    state: Mutex<HashMap<String, State>>,
 }
 
+/// What is known of a site.
 #[derive(Default)]
 struct State {
     version: u64,
@@ -105,15 +108,15 @@ impl Routers {
         self.0.counters.get().map_or_else(String::new, |counters| counters(endpoint))
     }
 
-    /// Hears a router, and answers with routes other than those it holds, as soon as there are any within `wait`.
-    pub async fn exchange(&self, news: RouterNews, wait: Duration) -> Result<RouterAnswer, Error> {
+    /// Hears a router of a site, and answers with routes other than those it holds, as soon as there are any within `wait`.
+    pub async fn exchange(&self, site: &str, news: RouterNews, wait: Duration) -> Result<RouterAnswer, Error> {
         let held = news.held;
-        self.hear(news);
+        self.hear(site, news);
         let mut bell = self.0.store.changed(Bell::Serving);
         let deadline = Instant::now() + wait;
         loop {
             bell.mark_unchanged();
-            let (version, routes) = self.current().await?;
+            let (version, routes) = self.current(site).await?;
             if version != held {
                 return Ok(RouterAnswer { version, routes: Some(Routes::clone(&routes)) });
             }
@@ -125,16 +128,18 @@ impl Routers {
         }
     }
 
-    /// The routes as they are now.
-    pub async fn current(&self) -> Result<(u64, Arc<Routes>), Error> {
+    /// The routes of a site as they are now.
+    pub async fn current(&self, site: &str) -> Result<(u64, Arc<Routes>), Error> {
         let _turn = self.0.reading.lock().await;
+        let wanted = site.to_owned();
         let (inner, now) = (Arc::clone(&self.0), (self.0.clock)());
         let signers = move || {
             let keys = inner.keys.as_deref().and_then(|folder| crate::auth::Keys::load(folder).ok());
             keys.map(|keys| keys.public(now)).unwrap_or_default()
         };
-        let routes = self.0.store.read(move |tx| build::routes(tx, signers, now)).await?;
-        let mut state = self.state();
+        let routes = self.0.store.read(move |tx| build::routes(tx, &wanted, signers, now)).await?;
+        let mut sites = self.sites();
+        let state = sites.entry(site.to_owned()).or_default();
         if state.version == 0 || *state.routes != routes {
             let now = u64::try_from((self.0.clock)().0).unwrap_or(0);
             state.version = now.max(state.version + 1);
@@ -154,8 +159,9 @@ impl Routers {
     pub fn demand(&self) -> Vec<Demand> {
         let now = (self.0.clock)();
         let mut sum: HashMap<(String, String), Demand> = HashMap::new();
-        let state = self.state();
-        for demand in state.heard.values().filter(|heard| heard.is_fresh(now)).flat_map(|heard| &heard.news.demand) {
+        let sites = self.sites();
+        let heard = sites.values().flat_map(|state| state.heard.values());
+        for demand in heard.filter(|heard| heard.is_fresh(now)).flat_map(|heard| &heard.news.demand) {
             let key = (demand.endpoint.clone(), demand.deployment.clone());
             match sum.get_mut(&key) {
                 Some(all) => {
@@ -168,20 +174,27 @@ impl Routers {
         sum.into_values().collect()
     }
 
-    /// Whether a router may still send requests there, or waits for an answer from there.
-    pub fn uses(&self, address: SocketAddr) -> bool {
-        let (now, state) = ((self.0.clock)(), self.state());
-        let mut fresh = state.heard.values().filter(|heard| heard.is_fresh(now));
+    /// Whether a router of a site may still send requests there, or waits for an answer from there.
+    pub fn uses(&self, site: &str, address: SocketAddr) -> bool {
+        let (now, sites) = ((self.0.clock)(), self.sites());
+        let Some(state) = sites.get(site) else { return site != store::HERE };
+        let mut fresh = state.heard.values().filter(|heard| heard.is_fresh(now)).peekable();
+        // Routers elsewhere go on without us.
+        if site != store::HERE && fresh.peek().is_none() {
+            return true;
+        }
         fresh.any(|heard| {
             let held = state.versions.iter().find(|(version, _)| *version == heard.news.held);
             heard.news.leaving.contains(&address) || held.is_none_or(|(_, replicas)| replicas.contains(&address))
         })
     }
 
-    /// Whether a router that was heard of lately holds the routes as they are now.
-    pub fn is_followed(&self) -> bool {
-        let (now, state) = ((self.0.clock)(), self.state());
-        state.heard.values().any(|heard| heard.is_fresh(now) && heard.news.held == state.version)
+    /// Whether the routers of a site that were heard of lately hold the routes as they are now; not where there are none.
+    pub fn is_followed(&self, site: &str) -> bool {
+        let (now, sites) = ((self.0.clock)(), self.sites());
+        let Some(state) = sites.get(site) else { return false };
+        let mut fresh = state.heard.values().filter(|heard| heard.is_fresh(now)).peekable();
+        fresh.peek().is_some() && fresh.all(|heard| heard.news.held == state.version)
     }
 
     /// A key or token that opens the endpoint of a deployment; `Conflict` when the endpoint is gone.
@@ -193,22 +206,23 @@ impl Routers {
         self.0.store.read(move |tx| build::bearer(tx, &record, expires)).await?.ok_or(Error::Conflict)
     }
 
-    fn hear(&self, news: RouterNews) {
+    fn hear(&self, site: &str, news: RouterNews) {
         let now = (self.0.clock)();
-        let mut state = self.state();
+        let mut sites = self.sites();
+        let state = sites.entry(site.to_owned()).or_default();
         state.heard.retain(|_, heard| heard.is_fresh(now));
         let waits = |news: &RouterNews| news.demand.iter().any(|demand| demand.queued > 0 && demand.replicas == 0);
         let before = state.heard.get(&news.router).map(|heard| &heard.news);
         // Someone waits for a first replica, or a replica may be free now.
         let wakes = waits(&news) || before.is_none_or(|old| old.held != news.held || old.leaving != news.leaving);
         state.heard.insert(news.router.clone(), Heard { at: now, news });
-        drop(state);
+        drop(sites);
         if wakes {
             self.0.store.ring(Bell::Serving);
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn sites(&self) -> MutexGuard<'_, HashMap<String, State>> {
         self.0.state.lock().expect("nothing panics while it holds the state")
     }
 }

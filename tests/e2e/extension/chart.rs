@@ -18,11 +18,24 @@ fn the_chart_makes_the_objects_that_manifests_prints() {
     let home = Home::new();
     home.file("ca.pem", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n");
     home.file("token", "t0ken\n");
-    let cases: [&[(&str, &str)]; 4] = [
+    let cases: [&[(&str, &str)]; 6] = [
         &[],
         &[("operatorReplicas", "2"), ("nodeSelector.pool", "ml"), ("nodeSelector.kubernetes.io/os", "linux")],
         &[("serviceMonitor", "True"), ("grafanaDashboard", "true"), ("jobNamespaces", "team-a, team-b")],
         &[("amloperator.custom_ip_interface", "it's \"odd\": <a> & {b}"), ("gangScheduler", "Gates")],
+        &[
+            ("enableInference", "True"),
+            ("inferenceRouterServiceType", "loadBalancer"),
+            ("internalLoadBalancerProvider", "azure"),
+            ("sslSecret", "serve-tls"),
+            ("sslCname", "serve.example.org"),
+        ],
+        &[
+            ("enableInference", "true"),
+            ("inferenceRouterServiceType", "nodePort"),
+            ("allowInsecureConnections", "True"),
+            ("inferenceLoadBalancerHA", "False"),
+        ],
     ];
     for settings in cases {
         let settings: Vec<_> = [("enableTraining", "True")].into_iter().chain(settings.iter().copied()).collect();
@@ -42,7 +55,7 @@ fn the_chart_refuses_values_that_make_no_sense() {
     for (more, expect) in [
         ("settings:\n  enableTrainig: 'True'\n", "enableTrainig"),
         ("settings:\n  enableTraining: 'yes'\n", "enableTraining"),
-        ("settings:\n  enableInference: 'True'\n", "enableInference"),
+        ("settings:\n  inferenceRouterServiceType: ingress\n", "inferenceRouterServiceType"),
         ("settings:\n  operatorReplicas: 3\n", "operatorReplicas"),
         ("nodeSelector: {a: b}\n", "nodeSelector"),
         ("clusterName: ''\n", "clusterName"),

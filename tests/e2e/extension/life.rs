@@ -39,7 +39,7 @@ fn what_cannot_work_is_refused_before_anything_is_made() {
         (
             &["--kubeconfig", good, "--config", "enableInference=True", "operatorReplicas=9"],
             2,
-            &["endpoints", "`9` will not do"],
+            &["`inferenceRouterServiceType`: is needed", "the router has no certificate", "`9` will not do"],
         ),
     ];
     for (more, code, words) in cases {

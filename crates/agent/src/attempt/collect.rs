@@ -1,6 +1,6 @@
 //! Collecting: what the command left is put where the plan wants it, and is on disk before anyone hears of it.
 
-use super::{logs::Logs, share, stage};
+use super::{logs::Logs, parallel, share, stage};
 use crate::{context::Context, data};
 use domain::{Assignment, Place, assignment::OutputMode, job::Failure};
 use std::{fs, path::Path, time::Duration};
@@ -31,6 +31,10 @@ pub(super) async fn collect(cx: &Context, assignment: &Assignment, logs: &Logs) 
     if !is_empty(&captured) {
         let sent = cx.data.send(&captured, logs.captured(), &assignment.secrets).await;
         note(logs, sent.map_err(|error| failed("the folder `outputs`", &error))?);
+    }
+    let batches = logs.root().join(parallel::LOGS);
+    if let (true, Some(to)) = (assignment.plan.parallel.is_some(), logs.away(parallel::LOGS)) {
+        note(logs, cx.data.send(&batches, &to, &assignment.secrets).await.map_err(|error| failed("its logs", &error))?);
     }
     for (name, output) in &assignment.plan.outputs {
         let from = stage::written_to(output, name, &folder);

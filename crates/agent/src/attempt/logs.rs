@@ -77,6 +77,13 @@ impl Logs {
         !matches!(self.captured, Place::Folder { .. })
     }
 
+    /// Where a folder beside `outputs` goes, where that is not on this node.
+    pub(crate) fn away(&self, name: &str) -> Option<Place> {
+        let Place::Object { url, datastore, options } = &self.captured else { return None };
+        let url = format!("{}{name}", url.strip_suffix("outputs")?);
+        Some(Place::Object { url, datastore: datastore.clone(), options: options.clone() })
+    }
+
     /// The folder that holds the logs of this attempt.
     pub(crate) fn root(&self) -> &Path {
         &self.root

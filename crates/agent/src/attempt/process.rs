@@ -127,6 +127,9 @@ async fn attend(
         }
         Err(Interrupt::Gone) => keeper_gone().await,
         Err(interrupt) => {
+            if let Interrupt::Stop(Stop::Leave(why)) = &interrupt {
+                serve::let_go(cx, assignment, mark, why).await;
+            }
             end_all(cx, assignment, mark, cx.settings.grace).await;
             let first = share::own(assignment).first().copied().unwrap_or(0);
             let last = cx.link.ended(&key(assignment, first)).await.unwrap_or(UNKNOWN);

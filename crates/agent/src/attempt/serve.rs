@@ -6,7 +6,7 @@
 //! loopback only, so that nobody passes by the router; in a pod through the pod's own address.
 
 mod explain;
-mod model;
+pub(super) mod model;
 mod probe;
 mod watch;
 
@@ -20,12 +20,10 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     path::{Component, Path, PathBuf},
 };
-pub(super) use watch::watch;
+pub(super) use watch::{let_go, watch};
 
 /// The package that puts a script behind HTTP.
 const SERVER_PACKAGE: &str = "azureml-inference-server-http";
-/// What the inference server listens on where nobody says otherwise.
-const USUAL_PORT: u16 = 5001;
 /// Where free ports are looked for: below those that the kernel hands out for connections, and below those of gangs.
 const PORTS: std::ops::Range<u16> = 10_000..20_000;
 
@@ -161,7 +159,7 @@ impl<'a> Replica<'a> {
             let host: IpAddr = pod.address.parse().map_err(|_| {
                 Failure::new("ReplicaWithoutAddress", format!("`{}` is no address of a pod", pod.address))
             })?;
-            return Ok((host, asked.unwrap_or(USUAL_PORT)).into());
+            return Ok((host, self.serving.own_port()).into());
         }
         let host = Ipv4Addr::LOCALHOST;
         if let (ServingKind::Container, None, Some(port)) = (&self.serving.kind, publish, asked) {
@@ -196,7 +194,7 @@ impl<'a> Replica<'a> {
 }
 
 /// Adds a package unless a line or the conda file names it already, in whatever version.
-fn add(environment: &mut EnvironmentPlan, package: &str) {
+pub(super) fn add(environment: &mut EnvironmentPlan, package: &str) {
     let conda = environment.conda.iter().flat_map(|text| text.lines());
     let named = |line: &str| line.trim_start_matches([' ', '-', '"', '\'']).replace('_', "-").starts_with(package);
     if !conda.chain(environment.pip.iter().map(String::as_str)).any(named) {

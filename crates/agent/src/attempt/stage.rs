@@ -5,6 +5,7 @@
 use super::{
     Halt, Stopped, command, disk,
     logs::Logs,
+    parallel::{self, Batches},
     process::Process,
     serve::{Replica, Start},
     share, variables,
@@ -69,9 +70,12 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     let inputs = stage_inputs(cx, assignment, &folder, logs).await?;
     let outputs = stage_outputs(assignment, &folder)?;
     let replica = Replica::of(assignment, &folder, &inputs)?;
-    let asked = match &replica {
-        Some(replica) => replica.environment(cx).await?,
-        None => plan.environment.clone(),
+    let so_far = parallel::Staged { folder: &folder, inputs: &inputs, outputs: &outputs, logs };
+    let batches = Batches::of(cx, assignment, &so_far).await?;
+    let asked = match (&replica, &batches) {
+        (Some(replica), _) => replica.environment(cx).await?,
+        (None, Some(batches)) => batches.environment()?,
+        (None, None) => plan.environment.clone(),
     };
     let ready = software(cx, assignment, &asked, &folder, logs).await?;
     for notice in &ready.notices {
@@ -79,6 +83,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     }
     let start = replica.map(|replica| replica.start(cx, assignment, &ready)).transpose()?;
     let argv = match &start {
+        None if let Some(batches) = &batches => batches.argv.clone(),
         Some(start) if !start.argv.is_empty() => start.argv.clone(),
         // What the image was made to start.
         Some(_) if plan.command.trim().is_empty() && ready.image.is_some() => Vec::new(),
@@ -89,6 +94,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     let mut environment = ready.variables.clone();
     environment.extend(cx.pod.iter().flat_map(|pod| pod.variables()));
     environment.extend(start.iter().flat_map(|start| start.variables.clone()));
+    environment.extend(batches.iter().flat_map(|batches| batches.variables.clone()));
     let paths = variables::Paths {
         folder: &folder,
         work: &work,
@@ -96,6 +102,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
         outputs: &outputs,
         first_on_path: &ready.path_first,
         environment: &environment,
+        mounts: batches.as_ref().map_or(&[], |batches| &batches.mounts),
         // What a pod has is its job's, and what of it a library sees is the runtime's doing.
         gpus: cx.pod.is_none().then_some(gpus),
     };
@@ -160,10 +167,13 @@ async fn stage_inputs(
     logs: &Logs,
 ) -> Result<BTreeMap<String, String>, Failure> {
     let mut values = BTreeMap::new();
+    // Mini-batches are made of files, however the input is asked for.
+    let is_cut_up =
+        |name: &String| assignment.plan.parallel.as_ref().is_some_and(|parallel| parallel.inputs.contains(name));
     for (name, input) in &assignment.plan.inputs {
         let value = match input {
             PlannedInput::Literal { value } => value.clone(),
-            PlannedInput::Data { uri, mode: InputMode::Direct, .. } => uri.clone(),
+            PlannedInput::Data { uri, mode: InputMode::Direct, .. } if !is_cut_up(name) => uri.clone(),
             PlannedInput::Data { place, mode, .. } => {
                 let what = format!("input `{name}`");
                 say(cx, assignment, logs, &format!("fetches {what}"));
@@ -275,6 +285,7 @@ fn in_container(
 ) -> Option<Vec<String>> {
     let image = ready.image.as_ref()?;
     let mut mounts = vec![paths.work.to_owned()];
+    mounts.extend_from_slice(paths.mounts);
     mounts.extend(paths.inputs.values().chain(paths.outputs.values()).map(PathBuf::from).filter(|p| p.is_absolute()));
     let named = |name: &str| variables.iter().find(|(n, _)| n == name).and_then(|(_, value)| value.clone());
     // The authorities a client inside is told to trust lie on this machine.

@@ -33,6 +33,8 @@ pub(super) struct Paths<'a> {
     pub(super) outputs: &'a BTreeMap<String, String>,
     pub(super) first_on_path: &'a [std::path::PathBuf],
     pub(super) environment: &'a BTreeMap<String, String>,
+    /// What a container has to see beside inputs and outputs.
+    pub(super) mounts: &'a [std::path::PathBuf],
     /// The devices it may use; absent where all that can be seen are its own.
     pub(super) gpus: Option<&'a [u32]>,
 }

@@ -1,6 +1,6 @@
 //! What the end of an attempt's processes means for it, in words for its user.
 
-use super::{Halt, Stop, command, logs::Logs, process::AllEnded, serve, share};
+use super::{Halt, Stop, command, logs::Logs, parallel, process::AllEnded, serve, share};
 use crate::keeper::LinkError;
 use domain::{Assignment, job::Failure};
 
@@ -54,6 +54,9 @@ pub(super) fn verdict(ended: &AllEnded, assignment: &Assignment, logs: &Logs) ->
     failure.exit_code = ended.code.or_else(|| ended.signal.map(|signal| 128 + signal));
     failure.signal = ended.signal;
     failure.last_lines = logs.tail(ended.rank);
+    if assignment.plan.parallel.is_some() {
+        failure = parallel::explain(failure, &logs.end(ended.rank));
+    }
     if let Some(serving) = replica {
         failure = serve::explain(serving, failure, &logs.end(ended.rank));
     }

@@ -4,6 +4,7 @@
 
 mod data;
 mod environment;
+mod parallel;
 mod pod;
 mod serve;
 mod servers;

@@ -1,5 +1,6 @@
 //! Pipeline jobs: the outer keys in the case of resources, the nodes in the case of files.
 
+pub mod parallel;
 pub mod read;
 
 use super::{

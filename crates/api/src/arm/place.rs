@@ -49,6 +49,15 @@ pub fn compute(spec: &Value, location: &str) -> Value {
             put(&mut p, "properties", Value::Object(inner));
         }
         "VirtualMachine" => virtual_machine(&mut p, spec),
+        "Slurm" => {
+            let mut inner = rest(spec);
+            inner.remove("sshSettings");
+            // `instanceTypes` is what the server makes of them.
+            let shapes = inner.remove("instanceTypes");
+            put(&mut inner, "shapes", shapes);
+            account(&mut inner, spec);
+            put(&mut p, "properties", Value::Object(inner));
+        }
         _ => put(&mut p, "properties", Value::Object(rest(spec))),
     }
     let mut out = Map::new();
@@ -150,17 +159,22 @@ fn schedules(value: &Value) -> Value {
 
 fn virtual_machine(p: &mut Map<String, Value>, spec: &Value) {
     let mut inner = Map::new();
+    account(&mut inner, spec);
+    let own = [("address", "address"), ("host_key", "hostKey"), ("jump_host", "jumpHost"), ("slots", "slots")];
+    carry(&mut inner, spec, &own);
+    put(p, "properties", Value::Object(inner));
+}
+
+/// Who logs in to a machine, and with what.
+fn account(inner: &mut Map<String, Value>, spec: &Value) {
     if let Some(ssh) = some(spec, "ssh_settings") {
-        put(&mut inner, "sshPort", some(ssh, "ssh_port").cloned().unwrap_or(json!(22)));
+        put(inner, "sshPort", some(ssh, "ssh_port").cloned().unwrap_or(json!(22)));
         let mut account = Map::new();
         let names = [("admin_username", "username"), ("admin_password", "password")];
         carry(&mut account, ssh, &names);
         carry(&mut account, ssh, &[("ssh_private_key", "privateKeyData")]);
-        put(&mut inner, "administratorAccount", Value::Object(account));
+        put(inner, "administratorAccount", Value::Object(account));
     }
-    let own = [("address", "address"), ("host_key", "hostKey"), ("jump_host", "jumpHost"), ("slots", "slots")];
-    carry(&mut inner, spec, &own);
-    put(p, "properties", Value::Object(inner));
 }
 
 fn network(spec: &Value) -> Option<Value> {

@@ -144,7 +144,8 @@ pub(crate) enum BatchEndpointVerb {
     Delete(Delete),
     /// Start a scoring job
     #[command(after_help = "Examples:\n  peregrine batch-endpoint invoke -n scoring --input azureml:unlabeled:1\n  \
-                            peregrine batch-endpoint invoke -n scoring --input https://example.com/data/ -d blue")]
+                            peregrine batch-endpoint invoke -n scoring --input https://example.com/data/ -d blue\n  \
+                            peregrine batch-endpoint invoke -n prepare -f inputs.yml --set inputs.rate=0.1")]
     Invoke(BatchInvoke),
     /// List the jobs that an endpoint has started
     #[command(after_help = "Examples:\n  peregrine batch-endpoint list-jobs -n scoring")]
@@ -173,6 +174,9 @@ pub(crate) enum BatchDeploymentVerb {
     /// Delete a batch deployment
     #[command(after_help = "Examples:\n  peregrine batch-deployment delete -n blue -e scoring --yes")]
     Delete(DeploymentDelete),
+    /// List the jobs that a deployment has done
+    #[command(after_help = "Examples:\n  peregrine batch-deployment list-jobs -n blue -e scoring")]
+    ListJobs(Deployment),
     /// Check a batch deployment file
     #[command(after_help = "Examples:\n  peregrine batch-deployment validate -f blue.yml")]
     Validate(ValidateArgs),

@@ -86,7 +86,7 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
     spec.name = args.common.name.clone().or(spec.name);
     spec.kind = args.kind.as_ref().map_or(spec.kind, |kind| kind.to_lowercase());
     spec.settings.extend(settings(args));
-    if spec.kind == machine::KIND {
+    if machine::KINDS.contains(&spec.kind.as_str()) {
         machine::complete(&mut spec, args)?;
     }
     let name = named(spec.name.as_deref())?;
@@ -98,7 +98,7 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
     let post = Post::open(context, args.common.dry_run).await?;
     let body = body(&spec, &post.location().await?);
     let path = format!("{}/computes/{name}", post.scope.path());
-    let on_cluster = [kubernetes::KIND, machine::KIND].contains(&spec.kind.as_str());
+    let on_cluster = spec.kind == kubernetes::KIND || machine::KINDS.contains(&spec.kind.as_str());
     let made = post.put_at(&path, &body, !args.no_wait && !on_cluster).await;
     let made = made.doing(|| format!("cannot create compute target `{name}`"))?;
     if post.shown()? {
@@ -106,8 +106,8 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
     }
     if let Some(session) = post.session().filter(|_| on_cluster) {
         return match spec.kind.as_str() {
-            machine::KIND => machine::follow(session, &name, (body, made), !args.no_wait).await,
-            _ => kubernetes::follow(session, &name, made, !args.no_wait).await,
+            kubernetes::KIND => kubernetes::follow(session, &name, made, !args.no_wait).await,
+            _ => machine::follow(session, &name, (body, made), !args.no_wait).await,
         };
     }
     if spec.kind != "local" {

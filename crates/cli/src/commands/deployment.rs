@@ -6,7 +6,7 @@ mod rollout;
 
 use super::{
     Context, Session,
-    endpoint::{BATCH as BATCH_ENDPOINT, ONLINE as ONLINE_ENDPOINT},
+    endpoint::{BATCH as BATCH_ENDPOINT, ONLINE as ONLINE_ENDPOINT, score::list_jobs},
     record::{self, Kind, Place, short, state, text},
     settle,
 };
@@ -83,6 +83,9 @@ pub(super) async fn batch(context: &Context, verb: BatchDeploymentVerb) -> Done<
         BatchDeploymentVerb::Delete(args) => {
             let place = at(&scope, "batchEndpoints", &args.endpoint_name, &args.delete.name);
             record::delete(context, BATCH, &place, &args.delete, "").await?;
+        }
+        BatchDeploymentVerb::ListJobs(args) => {
+            list_jobs(context, BATCH, &at(&scope, "batchEndpoints", &args.endpoint_name, &args.name)).await?;
         }
         BatchDeploymentVerb::Validate(args) => record::validate(context, BATCH, &args)?,
     }

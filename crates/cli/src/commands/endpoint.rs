@@ -2,6 +2,7 @@
 
 pub(super) mod call;
 pub(super) mod load;
+pub(super) mod score;
 
 use super::{
     Context,
@@ -10,21 +11,17 @@ use super::{
 };
 use crate::{
     args::record::{
-        BatchEndpointVerb, BatchInvoke, Create, EndpointCreate, OnlineEndpointVerb, RegenerateKeys, TrafficUpdate,
-        Update,
+        BatchEndpointVerb, Create, EndpointCreate, OnlineEndpointVerb, RegenerateKeys, TrafficUpdate, Update,
     },
     failure::{Doing, Done, Failure},
     output::Column,
     post::Post,
-    spec_file,
 };
 use api::arm::{
     endpoint,
-    reference::is_remote,
     tree::{entries, word},
 };
 use domain::spec::shape::Noun;
-use reqwest::Method;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
@@ -51,9 +48,6 @@ pub(super) const BATCH: Kind = Kind {
     ],
     open: &[("description", "description")],
 };
-const JOBS: &[Column] =
-    &[Column::new("NAME", |item| text(item, "name")).whole(), Column::new("STATUS", |item| text(item, "status"))];
-
 pub(super) async fn online(context: &Context, verb: OnlineEndpointVerb) -> Done<ExitCode> {
     let at = |name: &str| Place::new(&context.config.scope(), "onlineEndpoints", name);
     match verb {
@@ -89,8 +83,8 @@ pub(super) async fn batch(context: &Context, verb: BatchEndpointVerb) -> Done<Ex
         BatchEndpointVerb::Delete(args) => {
             record::delete(context, BATCH, &at(&args.name), &args, " with its deployments").await?;
         }
-        BatchEndpointVerb::Invoke(args) => invoke_batch(context, &at(&args.name), &args).await?,
-        BatchEndpointVerb::ListJobs(args) => list_jobs(context, &at(&args.name)).await?,
+        BatchEndpointVerb::Invoke(args) => score::invoke(context, &at(&args.name), &args).await?,
+        BatchEndpointVerb::ListJobs(args) => score::list_jobs(context, BATCH, &at(&args.name)).await?,
         BatchEndpointVerb::Validate(args) => record::validate(context, BATCH, &args)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -182,35 +176,6 @@ async fn regenerate(context: &Context, at: &Place, args: &RegenerateKeys) -> Don
     settle::post(&session, &path, &json!({"keyType": kind}), !args.no_wait).await.doing(doing)?;
     context.output.note(&format!("replaced the {} key of online endpoint `{}`", args.key_type, at.name));
     Ok(())
-}
-
-async fn invoke_batch(context: &Context, at: &Place, args: &BatchInvoke) -> Done {
-    let post = Post::open(context, false).await?;
-    let Some(session) = post.session() else { return Ok(()) };
-    let found = record::fetch(BATCH, session, at).await?;
-    let address = match is_remote(&args.input) {
-        true => post.scope.resolve("data", &args.input),
-        false => post.data(&spec_file::Base::here().existing("--input", &args.input)?, None).await?,
-    };
-    let kind = if args.input_type == "uri_file" { "UriFile" } else { "UriFolder" };
-    let body = json!({"properties": {"inputData": {kind: {"jobInputType": kind, "uri": address}}}});
-    let mut call = session.client.request(Method::POST, &scoring_uri(&found, at)?).json(&body);
-    if let Some(deployment) = &args.deployment_name {
-        call = call.header("azureml-model-deployment", deployment);
-    }
-    let answer =
-        session.client.send(call).await.doing(|| format!("batch endpoint `{}` did not start a job", at.name))?;
-    let made: Value = answer.json().await.map_err(|error| session.client.unreachable(error))?;
-    context.output.show(&made)
-}
-
-async fn list_jobs(context: &Context, at: &Place) -> Done {
-    let session = context.session().await?;
-    record::fetch(BATCH, &session, at).await?;
-    let path = format!("/mferp/managementfrontend{}/jobs", at.path);
-    let found = session.client.list(&path, 1_000).await.doing(|| format!("cannot list the jobs of `{}`", at.name))?;
-    let view = |job: &Value| json!({"name": job["name"], "status": job["properties"]["status"], "id": job["id"]});
-    context.output.list(found.iter().map(view).collect(), JOBS)
 }
 
 fn scoring_uri(found: &Value, at: &Place) -> Done<String> {

@@ -99,7 +99,6 @@ fn list_settings(context: &Context) -> Done {
         let here = match key.effect {
             Effect::Used => "used",
             Effect::Instead(_) => "accepted, not needed",
-            Effect::Inference => "kept for endpoints",
         };
         json!({"name": key.name, "aliases": key.aliases, "default": key.default, "here": here, "about": key.about})
     };

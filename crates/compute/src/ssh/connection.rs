@@ -37,7 +37,7 @@ pub struct Login {
 }
 
 /// An open connection and the folder that it is kept in.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     login: Login,
     /// Of this machine alone; holds the keys of hosts that were vouched for.
     folder: PathBuf,
@@ -47,7 +47,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(login: Login, folder: PathBuf) -> Result<Connection, Trouble> {
+    pub(crate) fn new(login: Login, folder: PathBuf) -> Result<Connection, Trouble> {
         let cannot =
             |error: std::io::Error| Trouble::new("connect", format!("cannot use a folder of this machine: {error}"));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(cannot)?;
@@ -56,12 +56,12 @@ impl Connection {
     }
 
     /// Whether commands go through at once.
-    pub(super) fn is_open(&mut self) -> bool {
+    pub(crate) fn is_open(&mut self) -> bool {
         self.master.as_mut().is_some_and(|master| matches!(master.try_wait(), Ok(None))) && self.control().exists()
     }
 
     /// Makes the connection anew. The host must be known, or show the key that someone vouched for.
-    pub(super) async fn open(&mut self) -> Result<(), Trouble> {
+    pub(crate) async fn open(&mut self) -> Result<(), Trouble> {
         self.close().await;
         plain("host", &self.login.host)?;
         plain("user", &self.login.user)?;
@@ -128,7 +128,7 @@ impl Connection {
     }
 
     /// Ends the connection; what runs on the machine runs on.
-    pub(super) async fn close(&mut self) {
+    pub(crate) async fn close(&mut self) {
         if let Some(mut master) = self.master.take() {
             let _ = master.kill().await;
         }
@@ -136,7 +136,7 @@ impl Connection {
     }
 
     /// Has a shell of the machine run a script; what it printed.
-    pub(super) async fn script(&mut self, script: &str) -> Result<String, Trouble> {
+    pub(crate) async fn script(&mut self, script: &str) -> Result<String, Trouble> {
         let ran = self.run("sh -s", Input::Text(script), COMMAND).await?;
         match ran.status.success() {
             true => Ok(String::from_utf8_lossy(&ran.stdout).into_owned()),
@@ -145,7 +145,7 @@ impl Connection {
     }
 
     /// Copies a file of this machine to a path there, whole or not at all.
-    pub(super) async fn upload(&mut self, file: &Path, to: &str) -> Result<(), Trouble> {
+    pub(crate) async fn upload(&mut self, file: &Path, to: &str) -> Result<(), Trouble> {
         let script = format!(
             "umask 077; f={to}; mkdir -p \"$(dirname \"$f\")\" && cat > \"$f.$$\" && chmod 700 \"$f.$$\" && mv \"$f.$$\" \"$f\""
         );
@@ -154,7 +154,7 @@ impl Connection {
     }
 
     /// Lets a port of the machine lead to one of ours: the one asked for, or another where that is taken; which.
-    pub(super) async fn forward(&mut self, wanted: u16, to: &str) -> Result<u16, Trouble> {
+    pub(crate) async fn forward(&mut self, wanted: u16, to: &str) -> Result<u16, Trouble> {
         let mut last = String::new();
         for port in [wanted, 0] {
             let mut command = self.plain_command();

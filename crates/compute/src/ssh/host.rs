@@ -4,14 +4,17 @@ use super::{
     connection::{Connection, Login},
     scripts,
 };
-use crate::{Held, Look, Part, PartState, Site, Started, Trouble};
+use crate::{Held, Look, Part, PartState, Site, Started, Trouble, shell::Shell};
 use domain::{
     AttemptId, Resources, Timestamp,
     cluster::{ClusterFacts, ClusterInstanceType, ClusterNode, Finding, Launch},
     resources::DEFAULT_INSTANCE_TYPE,
 };
 use ring::digest::{SHA256, digest};
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// Less than this is not enough for any work.
 const DISK_KIB: u64 = 512 << 10;
@@ -20,7 +23,7 @@ const DISK_KIB: u64 = 512 << 10;
 pub struct Host {
     /// Tells the folders of this target from those of others on the same machine.
     key: String,
-    connection: Connection,
+    shell: Shell,
     /// The file that is copied there as the agent.
     program: PathBuf,
     /// Where the server listens, as `https` and `127.0.0.1:7423`.
@@ -54,50 +57,27 @@ impl Host {
         program: PathBuf,
         server: (String, String),
     ) -> Result<Host, Trouble> {
-        let connection = Connection::new(login, folder)?;
-        Ok(Host { key, connection, program, server, slots: slots.max(1), system: System::default() })
+        let shell = Shell::There(Box::new(Connection::new(login, folder)?));
+        Ok(Host { key, shell, program, server, slots: slots.max(1), system: System::default() })
     }
 
     /// A connection, the way back and our program are there, or are made.
     async fn ready(&mut self) -> Result<(), Trouble> {
-        if self.connection.is_open() && !self.system.digest.is_empty() {
+        if self.shell.is_open() && !self.system.digest.is_empty() {
             return Ok(());
         }
         self.system = System::default();
-        self.connection.open().await?;
-        let last = self.connection.script(&scripts::arrive(&self.key)).await?;
+        self.shell.open().await?;
+        let last = self.shell.script(&scripts::arrive(&self.key)).await?;
         let wanted = last.trim().parse().unwrap_or(0);
         let (scheme, back) = &self.server;
-        let port = self.connection.forward(wanted, back).await?;
-        self.connection.script(&scripts::reached_by(&self.key, scheme, port)).await?;
-        let system = read_system(&self.connection.script(scripts::SYSTEM).await?);
+        let port = self.shell.forward(wanted, back).await?;
+        self.shell.script(&scripts::reached_by(&self.key, scheme, port)).await?;
+        let system = read_system(&self.shell.script(scripts::SYSTEM).await?);
         fit(&system)?;
-        let digest = self.place().await?;
+        let digest = place(&mut self.shell, &self.program).await?;
         self.system = System { digest, ..system };
         Ok(())
-    }
-
-    /// Copies the program there, unless it lies there already; its digest.
-    async fn place(&mut self) -> Result<String, Trouble> {
-        let file = self.program.clone();
-        let read = tokio::task::spawn_blocking(move || fs::read(file)).await;
-        let bytes = read.map_err(|_| Trouble::new("agent", "interrupted"))?;
-        let bytes =
-            bytes.map_err(|error| Trouble::new("agent", format!("cannot read this program's own file: {error}")))?;
-        let sum = digest(&SHA256, &bytes);
-        let name: String = sum.as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-        let mut said = self.connection.script(&scripts::has_program(&name)).await?;
-        if !said.starts_with("yes") {
-            self.connection.upload(&self.program.clone(), &scripts::program(&name)).await?;
-            said = self.connection.script(&scripts::has_program(&name)).await?;
-        }
-        match said.lines().any(|line| line.contains("peregrine")) {
-            true => Ok(name),
-            false => {
-                let why = said.lines().skip(1).collect::<Vec<_>>().join("; ");
-                Err(Trouble::new("agent", format!("this server's program does not run there: {why}")))
-            }
-        }
     }
 
     fn facts(&self, running: u32) -> ClusterFacts {
@@ -132,6 +112,7 @@ impl Host {
             gangs: "steward".to_owned(),
             training: true,
             inference: false,
+            scoring_url: String::new(),
             // Parts of an attempt share the machine.
             grows: true,
             nodes: vec![node],
@@ -140,7 +121,7 @@ impl Host {
     }
 
     async fn seen(&mut self) -> Result<Look, Trouble> {
-        let said = self.connection.script(&scripts::look(&self.key)).await?;
+        let said = self.shell.script(&scripts::look(&self.key)).await?;
         let mut look = Look::default();
         for line in said.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -161,8 +142,7 @@ impl Host {
                         ("left", _) => PartState::Left,
                         ("rebooted", _) => gone("NodeRestarted", "the machine was restarted".to_owned()),
                         (_, code) => {
-                            let log =
-                                self.connection.script(&scripts::last_words(&self.key, &held.attempt, index)).await;
+                            let log = self.shell.script(&scripts::last_words(&self.key, &held.attempt, index)).await;
                             let log = log.unwrap_or_default();
                             let last = log.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("nothing");
                             let signal =
@@ -195,7 +175,7 @@ impl Site for Host {
             let name = look.facts.nodes.first().map_or("the machine", |node| node.name.as_str());
             return Ok(Started::Later(format!("{jobs} at work on `{name}`, which takes {} at a time", self.slots)));
         }
-        self.connection.script(&scripts::launch(&self.key, &self.system.digest, launch)).await?;
+        self.shell.script(&scripts::launch(&self.key, &self.system.digest, launch)).await?;
         Ok(Started::Yes)
     }
 
@@ -204,7 +184,7 @@ impl Site for Host {
     }
 
     async fn remove(&mut self, attempt: &AttemptId) -> Result<(), Trouble> {
-        self.connection.script(&scripts::remove(&self.key, attempt)).await.map(drop)
+        self.shell.script(&scripts::remove(&self.key, attempt)).await.map(drop)
     }
 
     async fn check(&mut self) -> Vec<Finding> {
@@ -227,6 +207,29 @@ impl Site for Host {
                 let known = ORDER.contains(&trouble.check);
                 vec![finding(if known { trouble.check } else { "connect" }, false, trouble.why)]
             }
+        }
+    }
+}
+
+/// Copies the program there, unless it lies there already; its digest.
+pub(crate) async fn place(shell: &mut Shell, program: &Path) -> Result<String, Trouble> {
+    let file = program.to_owned();
+    let read = tokio::task::spawn_blocking(move || fs::read(file)).await;
+    let bytes = read.map_err(|_| Trouble::new("agent", "interrupted"))?;
+    let bytes =
+        bytes.map_err(|error| Trouble::new("agent", format!("cannot read this program's own file: {error}")))?;
+    let sum = digest(&SHA256, &bytes);
+    let name: String = sum.as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    let mut said = shell.script(&scripts::has_program(&name)).await?;
+    if !said.starts_with("yes") {
+        shell.upload(program, &scripts::program(&name)).await?;
+        said = shell.script(&scripts::has_program(&name)).await?;
+    }
+    match said.lines().any(|line| line.contains("peregrine")) {
+        true => Ok(name),
+        false => {
+            let why = said.lines().skip(1).collect::<Vec<_>>().join("; ");
+            Err(Trouble::new("agent", format!("this server's program does not run there: {why}")))
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::shell::quote;
 use domain::{AttemptId, cluster::Launch};
 
 /// Functions the others use. `alive FILE`: whether the process lives that a file names by its number and birth.
-const WORDS: &str = r#"umask 077
+pub(crate) const WORDS: &str = r#"umask 077
 top="$HOME/.peregrine-agent"
 born() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
 alive() { read -r p b < "$1" 2>/dev/null && [ -n "$b" ] && [ "$(born "$p")" = "$b" ] && ! grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null; }
@@ -16,7 +16,7 @@ owned() { grep -lsaF "$1/" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3; }
 "#;
 
 /// The folder of one target of one server.
-fn folder(key: &str) -> String {
+pub(crate) fn folder(key: &str) -> String {
     format!("d=\"$top/\"{}\n", quote(key))
 }
 
@@ -58,7 +58,7 @@ set -- $(df -Pk "$HOME" | tail -n 1); echo "disk $4"
 "#;
 
 /// Where a program with this digest lies.
-pub(super) fn program(digest: &str) -> String {
+pub(crate) fn program(digest: &str) -> String {
     format!("\"$HOME/.peregrine-agent/bin/{digest}/peregrine\"")
 }
 

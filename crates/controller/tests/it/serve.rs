@@ -38,7 +38,7 @@ impl Routers for Fake {
         let queued = *self.requests.lock().unwrap();
         vec![Demand { endpoint: "iris".into(), deployment: "blue".into(), queued, ..Demand::default() }]
     }
-    fn uses(&self, address: SocketAddr) -> bool {
+    fn uses(&self, _: &str, address: SocketAddr) -> bool {
         self.used.lock().unwrap().contains(&address)
     }
     fn call(&self, _: ServingKey) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {

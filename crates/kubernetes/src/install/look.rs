@@ -7,14 +7,14 @@ use super::{
 use crate::{
     connect::{Cluster, Error},
     health::{Definition, Health, OperatorSeen, Place, Seen, Stage},
-    names::{OPERATOR, PART_OF, PRODUCT},
-    settings::Settings,
+    names::{OPERATOR, PART_OF, PRODUCT, ROUTER},
+    settings::{Certificate, Settings},
 };
 use futures_util::future::try_join_all;
 use k8s_openapi::api::{
     apps::v1::Deployment,
     authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
-    core::v1::{ConfigMap, Namespace, Node},
+    core::v1::{ConfigMap, Namespace, Node, Secret},
 };
 use kube::{
     Api, ResourceExt,
@@ -48,6 +48,8 @@ pub async fn look(cluster: &Cluster, namespace: &str, settings: &Settings, stage
         denied,
         prometheus: knows_monitors(cluster).await?,
         operator,
+        router: routers(cluster, namespace).await?,
+        has_certificate: has_certificate(cluster, namespace, settings).await?,
     })
 }
 
@@ -119,8 +121,29 @@ async fn operators(cluster: &Cluster, namespace: &str) -> Result<(Option<String>
     let here = list.items.iter().filter(is_operator).find(|one| one.namespace().as_deref() == Some(namespace));
     let Some(here) = here else { return Ok((elsewhere, None)) };
     let read = super::Installed::of(here);
-    let troubles = troubles(cluster, namespace, Some(here)).await;
+    let troubles = troubles(cluster, namespace, ("operator", Some(here))).await;
     Ok((elsewhere, Some(OperatorSeen { wanted: read.wanted, ready: read.ready, image: read.image, troubles })))
+}
+
+/// How many routers are ready and wanted, where there are any.
+async fn routers(cluster: &Cluster, namespace: &str) -> Result<Option<(i32, i32)>, Error> {
+    let api: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
+    let found = api.get_opt(ROUTER).await.map_err(|error| cluster.told("look at the router's deployment", error))?;
+    Ok(found.map(|found| {
+        let ready = found.status.and_then(|status| status.ready_replicas).unwrap_or_default();
+        (ready, found.spec.and_then(|spec| spec.replicas).unwrap_or(1))
+    }))
+}
+
+/// Whether the secret that the settings name holds a certificate and its key.
+async fn has_certificate(cluster: &Cluster, namespace: &str, settings: &Settings) -> Result<bool, Error> {
+    let Some(Certificate::Secret(name)) = settings.inference.as_ref().map(|inference| &inference.certificate) else {
+        return Ok(false);
+    };
+    let api: Api<Secret> = Api::namespaced(cluster.client.clone(), namespace);
+    let found = api.get_opt(name).await.map_err(|error| cluster.told(format!("look at secret `{name}`"), error))?;
+    let data = found.and_then(|found| found.data).unwrap_or_default();
+    Ok(["cert.pem", "key.pem"].iter().all(|key| data.contains_key(*key)))
 }
 
 /// What the caller may not do of all that installing needs.

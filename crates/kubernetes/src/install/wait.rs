@@ -2,7 +2,7 @@
 
 use crate::{
     connect::{Cluster, Error},
-    names::{COMPONENT, OPERATOR, PART_OF, PRODUCT},
+    names::{COMPONENT, OPERATOR, PART_OF, PRODUCT, ROUTER},
 };
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -15,23 +15,31 @@ use kube::{
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Looks until every copy runs as it was last applied. `progress` hears each new word about it.
+/// Looks until every copy of the operator, and of the router where there is one, runs as it was last applied. `progress` hears
+/// each new word about it.
 pub async fn until_ready(
     cluster: &Cluster,
     namespace: &str,
-    within: Duration,
+    (within, router): (Duration, bool),
     progress: &dyn Fn(&str),
 ) -> Result<(), Error> {
     let api: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
     let deadline = Instant::now() + within;
     let mut said = String::new();
-    loop {
-        let found = api.get_opt(OPERATOR).await.map_err(|error| cluster.told("look at the operator", error))?;
+    let mut parts =
+        [(OPERATOR, "operator"), (ROUTER, "router")].into_iter().filter(|(name, _)| *name == OPERATOR || router);
+    let mut part = parts.next();
+    while let Some((name, component)) = part {
+        let found = api.get_opt(name).await.map_err(|error| cluster.told(format!("look at the {component}"), error))?;
         if found.as_ref().is_some_and(is_ready) {
-            return Ok(());
+            part = parts.next();
+            continue;
         }
-        let troubles = troubles(cluster, namespace, found.as_ref()).await;
-        let words = if troubles.is_empty() { "waiting for the operator's pod".to_owned() } else { troubles.join("; ") };
+        let troubles = troubles(cluster, namespace, (component, found.as_ref())).await;
+        let words = match troubles.is_empty() {
+            true => format!("waiting for the {component}'s pod"),
+            false => troubles.join("; "),
+        };
         if words != said {
             progress(&words);
             said = words;
@@ -41,6 +49,7 @@ pub async fn until_ready(
         }
         sleep(Duration::from_millis(500)).await;
     }
+    Ok(())
 }
 
 fn is_ready(deployment: &Deployment) -> bool {
@@ -52,14 +61,18 @@ fn is_ready(deployment: &Deployment) -> bool {
         && status.replicas.unwrap_or_default() == wanted
 }
 
-/// What keeps the operator from running, as far as it can be seen; one line each.
-pub(super) async fn troubles(cluster: &Cluster, namespace: &str, deployment: Option<&Deployment>) -> Vec<String> {
+/// What keeps a part of the extension from running, as far as it can be seen; one line each.
+pub(super) async fn troubles(
+    cluster: &Cluster,
+    namespace: &str,
+    (component, deployment): (&str, Option<&Deployment>),
+) -> Vec<String> {
     let status = deployment.and_then(|deployment| deployment.status.as_ref());
     let conditions = status.and_then(|status| status.conditions.as_ref()).into_iter().flatten();
     let failures = conditions.filter(|one| one.type_ == "ReplicaFailure" && one.status == "True");
     let mut all: Vec<String> = failures.filter_map(|one| one.message.clone()).collect();
     let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);
-    let ours = format!("{PART_OF}={PRODUCT},{COMPONENT}=operator");
+    let ours = format!("{PART_OF}={PRODUCT},{COMPONENT}={component}");
     for pod in pods.list(&ListParams::default().labels(&ours)).await.map(|list| list.items).unwrap_or_default() {
         let name = pod.metadata.name.clone().unwrap_or_default();
         if let Some(trouble) = trouble(&pod) {

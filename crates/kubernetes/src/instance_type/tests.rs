@@ -23,6 +23,15 @@ fn amounts_become_ours_and_devices_count_once() {
 }
 
 #[test]
+fn what_a_deployment_says_itself_goes_before_its_type() {
+    let limits = [("cpu", "2"), ("memory", "4Gi"), ("nvidia.com/gpu", "1")];
+    let kind = InstanceTypeSpec::of(&[("cpu", "1"), ("memory", "2Gi")], &limits);
+    let amounts = |cpu_milli, memory_bytes, gpus| Resources { cpu_milli, memory_bytes, gpus };
+    let made = kind.with(&amounts(100, 0, 0), &amounts(0, 8 << 30, 2)).to_domain("a");
+    assert_eq!((made.requests, made.limits), (amounts(100, 2 << 30, 2), amounts(2000, 8 << 30, 2)));
+}
+
+#[test]
 fn a_pod_asks_for_nothing_that_is_null_or_zero() {
     let asked = spec(json!({"resources": {
         "requests": {"cpu": "1", "memory": "1Gi"},

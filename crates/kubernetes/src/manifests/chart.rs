@@ -4,8 +4,9 @@
 //! expression that stands for a map or a list gives it as JSON on one line, which is YAML at any depth.
 
 use super::{
-    Sheet, TOKEN_SECRET, authority, dashboard, definition, deployment, disruption_budget, roles, service,
-    service_monitor, token,
+    Sheet, TOKEN_SECRET, authority, dashboard, definition, deployment, disruption_budget, roles,
+    router::{self, Router},
+    service, service_monitor, token,
 };
 use crate::settings::keys::{KEYS, Kind};
 use domain::spec::yaml::to_yaml;
@@ -49,7 +50,6 @@ fn template() -> String {
     let when = |condition: &str, objects: &[Value]| {
         format!("{{{{- if {condition} }}}}\n{}{{{{- end }}}}\n", documents(objects))
     };
-    let set = |name: &str| format!("eq (include \"peregrine.setting\" (list . \"{name}\")) \"true\"");
     let each = format!(
         "{{{{- range $namespace := include \"peregrine.jobNamespaces\" . | fromJsonArray }}}}\n{}{{{{- end }}}}\n",
         // Within a range, the chart's own values are found under `$`.
@@ -64,6 +64,8 @@ fn template() -> String {
         when("gt (include \"peregrine.replicas\" . | int) 1", &[disruption_budget(&sheet)]),
         when(&set("serviceMonitor"), &[service(&sheet), service_monitor(&sheet)]),
         when(&set("grafanaDashboard"), &[dashboard::config_map(&sheet)]),
+        when(&set("enableInference"), &router::objects(&sheet)),
+        when("gt (include \"peregrine.routers\" . | int) 1", &[router::disruption_budget(&sheet)]),
         documents(&[deployment(&sheet)]),
     ]
     .concat()
@@ -85,7 +87,35 @@ fn sheet() -> Sheet {
         token_secret: say(&format!(".Values.server.existingSecret | default \"{TOKEN_SECRET}\"")),
         authority: value("server.authority"),
         authority_digest: say(".Values.server.authority | sha256sum"),
+        router: router_of(),
     }
+}
+
+fn router_of() -> Router {
+    let say = |expression: &str| json!(format!("{{{{ {expression} }}}}"));
+    let plain = set("allowInsecureConnections");
+    // Its quotes must not be JSON's.
+    let certificate = router::secret(&say("index .Values.settings `sslSecret`"), ["cert.pem", "key.pem"]);
+    let types = "get (dict \"nodeport\" \"NodePort\" \"clusterip\" \"ClusterIP\")";
+    let asked = "(include \"peregrine.setting\" (list . \"inferenceRouterServiceType\"))";
+    Router {
+        replicas: say("include \"peregrine.routers\" ."),
+        service_type: say(&format!("{types} {asked} | default \"LoadBalancer\"")),
+        annotations: either("include \"peregrine.internal\" .", &router::internal(), &json!({})),
+        port: either(&plain, &json!(80), &json!(443)),
+        arguments: either(&plain, &json!(router::arguments(false)), &json!(router::arguments(true))),
+        certificate: either(&plain, &router::no_certificate(), &certificate),
+    }
+}
+
+/// Whether a setting is on.
+fn set(name: &str) -> String {
+    format!("eq (include \"peregrine.setting\" (list . \"{name}\")) \"true\"")
+}
+
+/// One of two values, as JSON on one line.
+fn either(condition: &str, then: &Value, otherwise: &Value) -> Value {
+    json!(format!("{{{{ if {condition} }}}}{then}{{{{ else }}}}{otherwise}{{{{ end }}}}"))
 }
 
 /// Objects as YAML, expressions bare.

@@ -50,6 +50,7 @@ const IN_JOBS: &[Rule] = &[
 const OWN: &[Rule] = &[
     Rule("coordination.k8s.io", &["leases"], &["create", "get", "update"], "one of two operators leads"),
     Rule("", &["pods"], &["create", "delete"], "one small pod a node holds memory back"),
+    Rule("", &["services"], &["list", "watch"], "where callers reach the router"),
     Rule("events.k8s.io", &["events"], &["create", "patch"], "tells what the extension did"),
 ];
 

@@ -79,6 +79,35 @@ fn settings_add_objects_and_only_those() {
 }
 
 #[test]
+fn a_cluster_that_serves_has_a_router_that_may_do_nothing() {
+    let plain = [
+        ("enableInference", "True"),
+        ("inferenceRouterServiceType", "NodePort"),
+        ("sslSecret", "tls"),
+        ("sslCname", "serve.example.org"),
+    ];
+    let all = objects(&install(&plain));
+    let ours: Vec<_> = shown(&all).into_iter().filter(|name| name.ends_with("peregrine-router")).collect();
+    let kinds = ["ServiceAccount", "Service", "Deployment", "PodDisruptionBudget"];
+    assert_eq!(ours, kinds.map(|kind| format!("{kind} peregrine-router")));
+    let bound = all.iter().filter_map(|object| object["subjects"].as_array()).flatten();
+    assert!(bound.clone().count() > 0 && bound.into_iter().all(|subject| subject["name"] == OPERATOR));
+    let router = kind(&all, "Deployment")[0];
+    let typed: Result<k8s_openapi::api::apps::v1::Deployment, _> = serde_json::from_value(router.clone());
+    assert!(typed.is_ok(), "{typed:?}");
+    let pod = &router["spec"]["template"]["spec"];
+    assert_eq!((&router["spec"]["replicas"], &pod["automountServiceAccountToken"]), (&json!(3), &json!(false)));
+    assert_eq!(pod["volumes"][2]["secret"]["secretName"], "tls");
+    assert!(pod["containers"][0]["args"].as_array().unwrap().contains(&json!("--tls-cert")));
+    let service = kind(&all, "Service")[0];
+    assert_eq!((&service["spec"]["type"], &service["spec"]["ports"][0]["port"]), (&json!("NodePort"), &json!(443)));
+    let single = [plain[0], plain[1], ("allowInsecureConnections", "True"), ("inferenceRouterHA", "False")];
+    let all = objects(&install(&single));
+    assert_eq!(kind(&all, "PodDisruptionBudget").len(), 0);
+    assert_eq!(kind(&all, "Service")[0]["spec"]["ports"][0]["port"], 80);
+}
+
+#[test]
 fn every_verb_has_its_reason_and_no_secret_can_be_read() {
     let all = objects(&install(&[]));
     let roles: Vec<_> = kind(&all, "ClusterRole").into_iter().chain(kind(&all, "Role")).collect();

@@ -5,7 +5,10 @@ use super::{
     fit::{Room, fits_now},
     world::World,
 };
-use crate::instance_type::{GPU, InstanceTypeSpec};
+use crate::{
+    instance_type::{GPU, InstanceTypeSpec},
+    settings::{Inference, ServiceType},
+};
 use domain::cluster::{ClusterFacts, ClusterInstanceType, ClusterNode};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +23,7 @@ pub(crate) struct About {
     pub(crate) kubernetes_version: String,
     pub(crate) gangs: String,
     pub(crate) training: bool,
+    pub(crate) inference: Option<Inference>,
     pub(crate) grows: bool,
     /// Labels of nodes that all work is limited to.
     pub(crate) node_selector: BTreeMap<String, String>,
@@ -36,11 +40,34 @@ pub(crate) fn facts(world: &World, about: &About) -> ClusterFacts {
         kubernetes_version: about.kubernetes_version.clone(),
         gangs: about.gangs.clone(),
         training: about.training,
-        inference: false,
+        inference: about.inference.is_some(),
+        scoring_url: about.inference.as_ref().and_then(|inference| scoring_url(inference, world)).unwrap_or_default(),
         grows: about.grows,
         nodes: rooms.iter().map(|room| node(room, &telling)).collect(),
         instance_types: types.iter().map(|(name, spec)| instance_type(name, spec, &rooms, about)).collect(),
     }
+}
+
+/// Where callers find the router, once the cluster has given it an address.
+fn scoring_url(inference: &Inference, world: &World) -> Option<String> {
+    let service = world.router.as_ref()?;
+    let named = Some(&inference.host).filter(|host| !host.is_empty());
+    let (address, port) = match inference.service {
+        ServiceType::ClusterIp => (Some(&service.spec.cluster_ip), String::new()),
+        ServiceType::NodePort => {
+            let port = service.spec.ports.first().map(|port| port.node_port).filter(|port| *port > 0)?;
+            let mut nodes = world.nodes.values().filter(|node| node.ready);
+            (nodes.find(|node| !node.address.is_empty()).map(|node| &node.address), format!(":{port}"))
+        }
+        ServiceType::LoadBalancer => {
+            let given = service.status.load_balancer.ingress.first();
+            (given.map(|given| if given.hostname.is_empty() { &given.ip } else { &given.hostname }), String::new())
+        }
+    };
+    let host = named.or(address).filter(|host| !host.is_empty())?;
+    // An address of IPv6 has colons of its own.
+    let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+    Some(format!("{}://{host}{port}", inference.scheme()))
 }
 
 fn node(room: &Room, telling: &BTreeSet<&str>) -> ClusterNode {
@@ -88,7 +115,42 @@ pub(crate) fn need(spec: &InstanceTypeSpec, node_selector: &BTreeMap<String, Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Certificate;
     use serde_json::json;
+
+    #[test]
+    fn callers_are_sent_where_the_cluster_put_the_router() {
+        let mut world = World::default();
+        let node = json!({
+            "metadata": {"name": "n1", "uid": "n"},
+            "status": {
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "addresses": [{"type": "Hostname", "address": "n1"}, {"type": "InternalIP", "address": "10.0.0.7"}],
+            },
+        });
+        world.see_node(serde_json::from_value(node).unwrap());
+        let told = |service, host: &str, world: &World| {
+            let certificate = if host.is_empty() { Certificate::None } else { Certificate::Protected };
+            scoring_url(&Inference { service, host: host.into(), certificate, ..Inference::default() }, world)
+        };
+        assert_eq!(told(ServiceType::ClusterIp, "", &world), None, "there is no service yet");
+        let service = |status: serde_json::Value| {
+            let spec = json!({"clusterIP": "fd00::1", "ports": [{"nodePort": 30080}]});
+            Some(serde_json::from_value(json!({"metadata": {"name": "r"}, "spec": spec, "status": status})).unwrap())
+        };
+        world.router = service(json!({}));
+        for (kind, host, expect) in [
+            (ServiceType::ClusterIp, "", Some("http://[fd00::1]")),
+            (ServiceType::NodePort, "", Some("http://10.0.0.7:30080")),
+            (ServiceType::NodePort, "serve.example.org", Some("https://serve.example.org:30080")),
+            (ServiceType::LoadBalancer, "", None),
+            (ServiceType::LoadBalancer, "serve.example.org", Some("https://serve.example.org")),
+        ] {
+            assert_eq!(told(kind, host, &world).as_deref(), expect, "{kind:?} {host}");
+        }
+        world.router = service(json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}));
+        assert_eq!(told(ServiceType::LoadBalancer, "", &world).as_deref(), Some("http://192.0.2.1"));
+    }
 
     #[test]
     fn types_say_how_many_fit_and_whether_any_ever_could() {

@@ -17,6 +17,8 @@ pub(crate) struct Node {
     pub(crate) memory_bytes: u64,
     /// How many pods it takes at most.
     pub(crate) pods: u64,
+    /// Where it is reached from outside the cluster, as far as it says.
+    pub(crate) address: String,
 }
 
 /// A node and what is left of it.

@@ -3,6 +3,9 @@
 pub(crate) const JOB: &str = "peregrine.dev/job";
 pub(crate) const COMPUTE: &str = "peregrine.dev/compute";
 pub(crate) const WORKSPACE: &str = "peregrine.dev/workspace";
+/// On replicas of deployments.
+pub(crate) const ENDPOINT: &str = "peregrine.dev/endpoint";
+pub(crate) const DEPLOYMENT: &str = "peregrine.dev/deployment";
 pub(crate) const PART: &str = "peregrine.dev/part";
 /// How many pods the gang has.
 pub(crate) const PARTS: &str = "peregrine.dev/parts";

@@ -6,7 +6,10 @@
 
 use super::labels;
 use crate::{instance_type::InstanceTypeSpec, names};
-use domain::cluster::{ClusterTarget, Launch};
+use domain::{
+    Probe,
+    cluster::{ClusterTarget, Launch},
+};
 use k8s_openapi::api::core::v1::{Pod, Secret, Toleration};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::{Value, json};
@@ -194,6 +197,10 @@ impl Maker<'_> {
         let given = self.launch.labels.iter().filter(|(key, _)| labels::is_key(key));
         let mut all: BTreeMap<_, _> = given.map(|(key, text)| (key.clone(), labels::value(text))).collect();
         all.extend(own.map(|(key, text)| (key.to_owned(), text)));
+        if let Some(replica) = &self.launch.replica {
+            all.insert(labels::ENDPOINT.to_owned(), labels::value(&replica.endpoint));
+            all.insert(labels::DEPLOYMENT.to_owned(), labels::value(&replica.deployment));
+        }
         if let Some(part) = part {
             all.insert(labels::PART.to_owned(), part.to_string());
         }
@@ -306,6 +313,11 @@ impl Maker<'_> {
             "volumeMounts": mounts,
             "terminationMessagePolicy": "FallbackToLogsOnError",
         });
+        if let Some(replica) = &self.launch.replica {
+            container["name"] = json!("inference-server");
+            container["ports"] = json!([{"name": "scoring", "containerPort": replica.port}]);
+            container["readinessProbe"] = probe(&replica.readiness, replica.port);
+        }
         if self.restricted() {
             container["securityContext"] =
                 json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}});
@@ -366,6 +378,23 @@ impl Maker<'_> {
     fn setting(&self, key: &str) -> Option<&str> {
         self.launch.target.settings.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }
+}
+
+/// A probe in the cluster's words: for those who look at pods. Its times are whole seconds.
+fn probe(probe: &Probe, port: u16) -> Value {
+    let seconds = |millis: u64| millis.div_ceil(1000).max(1);
+    let mut told = json!({
+        "initialDelaySeconds": probe.initial_delay_ms.div_ceil(1000),
+        "periodSeconds": seconds(probe.period_ms),
+        "timeoutSeconds": seconds(probe.timeout_ms),
+        "successThreshold": probe.success_threshold.max(1),
+        "failureThreshold": probe.failure_threshold.max(1),
+    });
+    match &probe.path {
+        Some(path) => told["httpGet"] = json!({"path": path, "port": port}),
+        None => told["tcpSocket"] = json!({"port": port}),
+    }
+    told
 }
 
 /// The taints that all work of a target runs in spite of.

@@ -7,7 +7,7 @@ use super::amounts::{Amounts, Need, Taint, Tolerance};
 use crate::quantity;
 use domain::Timestamp;
 use k8s_openapi::{
-    api::core::v1::{Node, PersistentVolumeClaim, Pod},
+    api::core::v1::{Node, PersistentVolumeClaim, Pod, Service},
     apimachinery::pkg::{
         api::resource::Quantity,
         apis::meta::v1::{ObjectMeta, Time},
@@ -37,6 +37,8 @@ pub(crate) type PodSeen = Trimmed<Pod, PodSpec, PodStatus>;
 pub(crate) type BoundSeen = Trimmed<Pod, BoundSpec, IgnoredAny>;
 pub(crate) type NodeSeen = Trimmed<Node, NodeSpec, NodeStatus>;
 pub(crate) type ClaimSeen = Trimmed<PersistentVolumeClaim, IgnoredAny, IgnoredAny>;
+/// The router's own.
+pub(crate) type ServiceSeen = Trimmed<Service, ServiceSpec, ServiceStatus>;
 /// A Volcano Job of ours.
 pub(crate) type JobSeen = Trimmed<DynamicObject, JobSpec, JobStatus>;
 /// What Volcano's scheduler says of a gang.
@@ -198,6 +200,47 @@ pub(crate) struct NodeStatus {
     pub(crate) allocatable: BTreeMap<String, Quantity>,
     pub(crate) capacity: BTreeMap<String, Quantity>,
     pub(crate) conditions: Vec<Condition>,
+    pub(crate) addresses: Vec<NodeAddress>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct NodeAddress {
+    pub(crate) r#type: String,
+    pub(crate) address: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ServiceSpec {
+    #[serde(rename = "clusterIP")]
+    pub(crate) cluster_ip: String,
+    pub(crate) ports: Vec<ServicePort>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ServicePort {
+    pub(crate) node_port: u16,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ServiceStatus {
+    pub(crate) load_balancer: LoadBalancer,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct LoadBalancer {
+    pub(crate) ingress: Vec<Ingress>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Ingress {
+    pub(crate) ip: String,
+    pub(crate) hostname: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

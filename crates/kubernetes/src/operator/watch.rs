@@ -5,7 +5,7 @@
 
 use super::{
     pace::Pace,
-    seen::{BoundSeen, ClaimSeen, GroupSeen, JobSeen, NodeSeen, PodSeen},
+    seen::{BoundSeen, ClaimSeen, GroupSeen, JobSeen, NodeSeen, PodSeen, ServiceSeen},
 };
 use crate::{
     instance_type::InstanceType,
@@ -47,10 +47,20 @@ pub(crate) enum Seen {
     /// Where the definition is another's, one that makes no sense must not hide the others.
     Type(Change<Box<DeserializeGuard<InstanceType>>>),
     Claim(Change<Box<ClaimSeen>>),
+    /// The router's.
+    Service(Change<Box<ServiceSeen>>),
+}
+
+/// What is there to be watched beyond what every cluster has.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Beyond {
+    pub(crate) volcano: bool,
+    /// The namespace of the router's service.
+    pub(crate) router: Option<String>,
 }
 
 /// Watches everything the operator has to know of, for ever.
-pub(crate) async fn everything(client: Client, volcano: bool, to: mpsc::Sender<Seen>) {
+pub(crate) async fn everything(client: Client, beyond: Beyond, to: mpsc::Sender<Seen>) {
     let plain = || watcher::Config::default().page_size(PAGE).any_semantic();
     let ours = || plain().labels(names::ATTEMPT);
     // Pods that have a node and still need it.
@@ -67,7 +77,11 @@ pub(crate) async fn everything(client: Client, volcano: bool, to: mpsc::Sender<S
             Seen::Claim,
         )),
     ];
-    if volcano {
+    if let Some(namespace) = &beyond.router {
+        let service = plain().fields(&format!("metadata.name={}", names::ROUTER));
+        all.push(Box::pin(follow(Api::namespaced(client.clone(), namespace), service, &to, Seen::Service)));
+    }
+    if beyond.volcano {
         let jobs = Api::all_with(client.clone(), &pods::volcano_job());
         let groups = Api::all_with(client, &pods::volcano_group());
         all.push(Box::pin(follow(jobs, ours(), &to, Seen::Job)));

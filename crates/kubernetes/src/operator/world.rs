@@ -9,7 +9,7 @@ use super::{
     fit::{Node, Room, promise},
     labels,
     pods::Claim,
-    seen::{BoundSeen, ClaimSeen, GroupSeen, JobSeen, NodeSeen, PodSeen, condition, instant},
+    seen::{BoundSeen, ClaimSeen, GroupSeen, JobSeen, NodeSeen, PodSeen, ServiceSeen, condition, instant},
 };
 use crate::{
     instance_type::{self, InstanceType, InstanceTypeSpec},
@@ -28,6 +28,8 @@ pub(crate) struct World {
     pub(crate) gangs: BTreeMap<AttemptId, Gang>,
     types: BTreeMap<String, InstanceTypeSpec>,
     claims: BTreeMap<(String, String), Claim>,
+    /// The router's service, where there is one.
+    pub(crate) router: Option<ServiceSeen>,
     /// By uid: where a pod runs and what it asks for.
     bound: HashMap<String, (String, Arc<Amounts>)>,
     /// Uids of pods that hold a node's memory, with the mark of their node.
@@ -423,7 +425,11 @@ fn part_seen(pod: PodSeen, memory_limit: u64, nodes: &BTreeMap<String, Node>) ->
 fn node_seen(node: NodeSeen) -> Node {
     let ready = condition(&node.status.conditions, "Ready").is_some_and(|c| c.status == "True");
     let pods = node.status.allocatable.get("pods").and_then(quantity::units).unwrap_or(110);
+    let address =
+        |kind: &str| node.status.addresses.iter().find(|one| one.r#type == kind).map(|one| one.address.clone());
+    let address = address("ExternalIP").or_else(|| address("InternalIP")).unwrap_or_default();
     Node {
+        address,
         name: node.metadata.name.unwrap_or_default(),
         uid: node.metadata.uid.unwrap_or_default(),
         ready,

@@ -40,8 +40,6 @@ pub enum Effect {
     Used,
     /// Accepted; this is what happens instead.
     Instead(&'static str),
-    /// Belongs to endpoints.
-    Inference,
 }
 
 const fn key(name: &'static str, kind: Kind, default: &'static str, effect: Effect, about: &'static str) -> Key {
@@ -52,19 +50,21 @@ const fn also(key: Key, aliases: &'static [&'static str]) -> Key {
     Key { aliases, ..key }
 }
 
-use Effect::{Inference, Instead, Used};
+use Effect::{Instead, Used};
 use Kind::{Choice, Labels, Namespaces, Replicas, Secret, Text, Truth};
+
+const NO_INGRESS: &str = "there is no ingress controller: callers reach the router itself";
 
 /// Every setting, Azure's first.
 pub const KEYS: &[Key] = &[
-    key("enableTraining", Truth, "False", Used, "Run jobs on this cluster. Required in this release"),
     key(
-        "enableInference",
+        "enableTraining",
         Truth,
         "False",
         Used,
-        "Serve endpoints from this cluster. `True` is refused: not in this release",
+        "Run jobs on this cluster. One of this and `enableInference` is required",
     ),
+    key("enableInference", Truth, "False", Used, "Serve online endpoints from this cluster, through a router in it"),
     key(
         "nodeSelector.<label>",
         Labels,
@@ -170,28 +170,40 @@ pub const KEYS: &[Key] = &[
         Instead("logs stay in the cluster and on the server; nothing is sent elsewhere"),
         "Shipping logs",
     ),
-    key("allowInsecureConnections", Truth, "False", Inference, "Plain http for scoring"),
+    key(
+        "allowInsecureConnections",
+        Truth,
+        "False",
+        Used,
+        "Answer scoring requests over plain http. Without it, the router needs a certificate",
+    ),
     key(
         "inferenceRouterServiceType",
         Choice(&["loadBalancer", "nodePort", "clusterIP"]),
         "",
-        Inference,
-        "Service type of the router",
+        Used,
+        "How callers reach the router. Required with `enableInference`",
     ),
-    key("internalLoadBalancerProvider", Choice(&["azure"]), "", Inference, "Internal load balancer"),
-    key("sslSecret", Text, "", Inference, "Secret with the router's certificate"),
-    key("sslCertPemFile", Secret, "", Inference, "Certificate of the router"),
-    also(key("sslKeyPemFile", Secret, "", Inference, "Its key"), &["sslCertKeyFile"]),
-    key("sslCname", Text, "", Inference, "Host name of scoring addresses"),
+    key("internalLoadBalancerProvider", Choice(&["azure"]), "", Used, "Give the load balancer an internal address"),
+    key(
+        "sslSecret",
+        Text,
+        "",
+        Used,
+        "Secret in the extension's namespace with the router's certificate: `cert.pem` (the whole chain) and `key.pem`",
+    ),
+    key("sslCertPemFile", Secret, "", Used, "Certificate of the router, instead of `sslSecret`"),
+    also(key("sslKeyPemFile", Secret, "", Used, "Its key"), &["sslCertKeyFile"]),
+    key("sslCname", Text, "", Used, "Host of every scoring address. Required with a certificate, which must be for it"),
     also(
-        key("inferenceRouterHA", Truth, "True", Inference, "Three routers instead of one"),
+        key("inferenceRouterHA", Truth, "True", Used, "Three routers on three nodes instead of one"),
         &["inferenceLoadBalancerHA"],
     ),
-    key("nginxIngress.controller", Text, "", Inference, "Ingress controller"),
-    key("nginxIngress.controllerConfig.worker-processes", Text, "", Inference, "Ingress controller"),
-    key("nginxIngress.resources.controller.limits.memory", Text, "", Inference, "Ingress controller"),
-    key("scoringFe.serviceType.internalLoadBalancer", Truth, "False", Inference, "Internal load balancer"),
-    key("privateEndpointILB", Truth, "False", Inference, "Internal load balancer"),
+    key("nginxIngress.controller", Text, "", Instead(NO_INGRESS), "Ingress controller"),
+    key("nginxIngress.controllerConfig.worker-processes", Text, "", Instead(NO_INGRESS), "Ingress controller"),
+    key("nginxIngress.resources.controller.limits.memory", Text, "", Instead(NO_INGRESS), "Ingress controller"),
+    key("scoringFe.serviceType.internalLoadBalancer", Truth, "False", Used, "As `internalLoadBalancerProvider=azure`"),
+    key("privateEndpointILB", Truth, "False", Used, "As `internalLoadBalancerProvider=azure`"),
     // Ours.
     key(
         "gangScheduler",
@@ -293,9 +305,6 @@ impl Key {
             Text | Secret | Labels => json!({"type": ["string", "number", "boolean"]}),
         };
         schema["description"] = json!(self.about);
-        if self.name == "enableInference" {
-            schema = json!({"enum": [false, "False", "false", "FALSE"], "description": self.about});
-        }
         schema
     }
 }

@@ -27,7 +27,7 @@ fn what_people_install_with_on_azure_is_understood() {
     assert!(settings.training && settings.skip_resource_validation && settings.memory_reservation);
     assert_eq!((settings.replicas, &settings.node_selector["pool"]), (1, &"gpu".to_owned()));
     let keys: Vec<&str> = notices.iter().map(|notice| notice.split('`').nth(1).unwrap()).collect();
-    assert_eq!(keys, ["inferenceRouterHA", "installPromOp", "installVolcano"]);
+    assert_eq!(keys, ["installPromOp", "installVolcano"]);
 }
 
 #[test]
@@ -57,10 +57,34 @@ fn every_mistake_is_told_at_once() {
 }
 
 #[test]
-fn endpoints_are_refused_with_the_reason() {
-    let told = bad(&[("enableTraining", "True"), ("enableInference", "True")]);
-    assert!(told[0].contains("does not run endpoints on Kubernetes yet"), "{told:?}");
-    assert!(good(&[("enableTraining", "True"), ("enableInference", "False")]).notices.is_empty());
+fn endpoints_need_a_service_and_a_certificate_or_none() {
+    let with = |more: &[(&str, &str)], protected: &[(&str, &str)]| {
+        let all: Vec<_> = [("enableInference", "True")].into_iter().chain(more.iter().copied()).collect();
+        let checked = check(&raw(&all), &raw(protected));
+        checked.map(|checked| checked.settings).map_err(|all| all.into_iter().map(|one| one.key).collect::<Vec<_>>())
+    };
+    let keys = ["inferenceRouterServiceType", "sslSecret"].map(str::to_owned).to_vec();
+    assert_eq!(with(&[], &[]), Err(keys));
+    let port = ("inferenceRouterServiceType", "NodePort");
+    assert_eq!(with(&[port, ("sslSecret", "tls")], &[]), Err(vec!["sslCname".to_owned()]));
+    assert_eq!(
+        with(&[port, ("sslCname", "a.b")], &[("sslCertPemFile", "pem")]),
+        Err(vec!["sslCertPemFile".to_owned()])
+    );
+    let plain = with(&[port, ("allowInsecureConnections", "True"), ("inferenceRouterHA", "False")], &[]).unwrap();
+    let expect = Inference { service: ServiceType::NodePort, routers: 1, ..Inference::default() };
+    assert_eq!((plain.training, plain.inference), (false, Some(expect)));
+    let balanced = [("inferenceRouterServiceType", "loadbalancer"), ("internalLoadBalancerProvider", "Azure")];
+    let secret = with(&[balanced[0], balanced[1], ("sslSecret", "tls"), ("sslCname", "a.b")], &[]).unwrap();
+    let certificate = Certificate::Secret("tls".into());
+    let expect = Inference { internal: true, routers: 3, certificate, host: "a.b".into(), ..Inference::default() };
+    assert_eq!(secret.inference, Some(expect));
+    let files = [("sslCertPemFile", "pem"), ("sslKeyPemFile", "pem")];
+    let protected = with(&[port, ("sslCname", "a.b")], &files).unwrap();
+    assert_eq!(protected.inference.as_ref().map(|one| one.certificate.clone()), Some(Certificate::Protected));
+    // The operator is not shown what is protected, and comes to the same.
+    let plain = raw(&[("enableInference", "True"), port, ("sslCname", "a.b")]);
+    assert_eq!(installed(&plain), Ok(protected));
 }
 
 #[test]
@@ -68,7 +92,7 @@ fn both_spellings_mean_one_setting() {
     let told = bad(&[("enableTraining", "True"), ("inferenceRouterHA", "True"), ("inferenceLoadBalancerHA", "False")]);
     assert!(told[0].contains("another name of `inferenceRouterHA`"), "{told:?}");
     let protected = raw(&[("sslCertKeyFile", "pem"), ("sslCertPemFile", "pem")]);
-    assert_eq!(check(&raw(&[("enableTraining", "True")]), &protected).unwrap().notices.len(), 2);
+    assert!(check(&raw(&[("enableTraining", "True")]), &protected).is_ok());
 }
 
 #[test]

@@ -259,5 +259,6 @@ fn launch(attempt: AttemptId, parts: u32, namespace: String) -> Launch {
         authority: String::new(),
         token: "hush".into(),
         labels: BTreeMap::new(),
+        replica: None,
     }
 }

@@ -101,7 +101,7 @@ fn view(app: &App, row: &ClusterRow, facts: &ClusterFacts, targets: &[TargetRow]
     };
     json!({
         "name": row.name, "uid": facts.uid, "version": facts.version, "kubernetesVersion": facts.kubernetes_version,
-        "gangs": facts.gangs, "training": facts.training, "inference": facts.inference,
+        "gangs": facts.gangs, "training": facts.training, "inference": facts.inference, "scoringUrl": facts.scoring_url,
         "answers": row.answers(app.now(), SILENT_MS), "seenAt": row.seen_at.map(domain::Timestamp::iso),
         "clockSkewMs": row.skew_ms, "createdOn": row.created_at.iso(), "nodeCount": facts.nodes.len(),
         "capacity": capacity(facts), "targets": targets.iter().map(target).collect::<Vec<_>>(),

@@ -1,5 +1,5 @@
 //! Compute targets. `local`, this machine, is in every workspace; a target of kind `Kubernetes` is a namespace of a
-//! cluster, one of kind `VirtualMachine` a machine that its steward reaches by SSH; targets of other kinds are kept as records that say they cannot run work yet.
+//! cluster, one of kind `VirtualMachine` or `Slurm` is looked after by a steward; targets of other kinds are kept as records that say they cannot run work yet.
 //!
 //! Invariants: passwords and keys are sealed on their way in and never shown; only what runs work says `Succeeded`.
 
@@ -128,7 +128,7 @@ async fn write(
         let mut body = body(before.as_ref())?;
         let secrets = check::take_secrets(&mut body);
         let kind = check::body(&name, &mut body)?;
-        if [kubernetes::KIND, check::MACHINE].contains(&kind.name) {
+        if [kubernetes::KIND, check::MACHINE, check::SLURM].contains(&kind.name) {
             kubernetes::forget_shown(&mut body);
         }
         check::same_kind(&name, before.as_ref(), kind)?;
@@ -140,7 +140,7 @@ async fn write(
         };
         let attached = match kind.name {
             kubernetes::KIND => Some(attach::plan(&then, tx, (&place, &row), &done, now)?),
-            check::MACHINE => Some(attach::site(&then, (&place, &row), &done, now)),
+            check::MACHINE | check::SLURM => Some(attach::site(&then, (&place, &row), &done, now)),
             _ => None,
         };
         tx.put_compute(&key, &row, (!secrets.is_empty()).then_some(&secrets))?;

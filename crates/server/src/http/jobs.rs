@@ -6,7 +6,7 @@ mod update;
 mod why;
 
 pub(crate) use graph::graph;
-pub(crate) use submit::DEFAULT_EXPERIMENT;
+pub(crate) use submit::{DEFAULT_EXPERIMENT, Submitted, submit};
 pub(crate) use update::{Labels, change};
 pub(crate) use why::why;
 
@@ -30,7 +30,6 @@ use domain::{AttemptId, JobName, JobState, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use store::{JobFilter, JobRow, Tx, WorkspaceRow};
-use submit::{Submitted, submit};
 
 /// Jobs are long; this many make a page that is quick to answer.
 const PAGE: usize = 50;

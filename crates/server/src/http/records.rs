@@ -1,5 +1,6 @@
 //! Resources kept as their clients sent them: schedules, online and batch endpoints, and their deployments. What serves
-//! for an online deployment is kept beside its record (`serving`); nothing runs the others yet.
+//! for an online deployment is kept beside its record (`serving`), and a call of a batch endpoint is a job (`batch`);
+//! nothing runs schedules yet.
 //!
 //! Invariants: what comes in comes back, unknown fields too; a record never claims to work; keys are sealed and shown by
 //! the calls that exist for it alone.
@@ -41,6 +42,7 @@ pub(crate) async fn list(
     let key = kind.key(&workspace.name, &at);
     let hidden = archived(&asked);
     let wanted = asked.clone();
+    let then = app.clone();
     let page = change::look(&app, move |tx| {
         parent_there(tx, kind, &key)?;
         let tags = |row: &RecordRow| paging::tagged(&wanted, view::tags(row).as_ref());
@@ -55,7 +57,7 @@ pub(crate) async fn list(
             })
         };
         let cut = paging.fill(read, tags, |row| row.key.name.clone())?;
-        let live = |row: RecordRow| Ok((live(tx, kind, &row.key)?, row));
+        let live = |row: RecordRow| Ok((live(&then, tx, kind, &row)?, row));
         Ok(Cut { items: cut.items.into_iter().map(live).collect::<Result<Vec<_>, store::Error>>()?, next: cut.next })
     })
     .await?;
@@ -69,7 +71,12 @@ pub(crate) async fn show(
 ) -> Result<Shown, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     let key = kind.key(&workspace.name, &at);
-    let (row, live) = change::look(&app, move |tx| Ok((find(tx, kind, &key)?, live(tx, kind, &key)?))).await?;
+    let then = app.clone();
+    let found = change::look(&app, move |tx| {
+        let row = find(tx, kind, &key)?;
+        Ok((live(&then, tx, kind, &row)?, row))
+    });
+    let (live, row) = found.await?;
     Ok(Shown::found(view::of(&app, &workspace, kind, &row, live.as_ref())))
 }
 
@@ -120,7 +127,7 @@ async fn write(app: &App, workspace: &Arc<WorkspaceRow>, change: Change, body: V
     let (done, place, then) = (ticket.clone(), Arc::clone(workspace), app.clone());
     let (row, existed, live) = change::change(app, move |tx| {
         let (row, existed) = record(&then, &place, tx, &change, body, &done)?;
-        let live = live(tx, kind, &row.key)?;
+        let live = live(&then, tx, kind, &row)?;
         Ok((row, existed, live))
     })
     .await?;
@@ -129,8 +136,12 @@ async fn write(app: &App, workspace: &Arc<WorkspaceRow>, change: Change, body: V
 }
 
 /// What serves for a record, where anything does.
-fn live(tx: &mut Tx<'_>, kind: Kind, key: &RecordKey) -> Result<Option<serving::Live>, store::Error> {
-    if kind == Kind::OnlineDeployment { serving::live(tx, key) } else { Ok(None) }
+fn live(app: &App, tx: &mut Tx<'_>, kind: Kind, row: &RecordRow) -> Result<Option<serving::Live>, store::Error> {
+    match kind {
+        Kind::OnlineDeployment => serving::live(tx, &row.key),
+        Kind::OnlineEndpoint => serving::endpoint(app, tx, row),
+        _ => Ok(None),
+    }
 }
 
 fn record(
@@ -156,6 +167,9 @@ fn record(
     };
     let given = view::settle(&mut body);
     check::body(app, workspace, tx, kind, key, &body)?;
+    if kind == Kind::BatchDeployment {
+        batch::deploy(app, workspace, tx, (key, &body["properties"], &change.by))?;
+    }
     let pending =
         kind == Kind::OnlineDeployment && serving::deploy(app, workspace, tx, (key, &body, &change.by), ticket)?;
     ticket.begun(tx, &workspace.name, &view::id(workspace, kind, key), now)?;

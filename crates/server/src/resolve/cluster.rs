@@ -1,7 +1,7 @@
 //! Jobs for a cluster: what no node there could ever hold, or what no pod there could reach, is refused now and not left to
 //! wait for ever.
 
-use super::Lookup;
+use super::{Lookup, Resolved};
 use crate::http::agents::places;
 use domain::{
     InstanceType, Place, Plan, PlannedInput, Resources,
@@ -20,6 +20,21 @@ impl Lookup<'_, '_> {
             let fix = format!("mend that and attach it again; `peregrine compute show -n {name}` has the checks");
             self.mistake("compute", message, fix);
         }
+    }
+
+    /// Whether jobs run where this one is to go; a cluster that nothing was heard of yet may.
+    pub(super) fn trains(&mut self, resolved: &Resolved) -> Result<(), store::Error> {
+        let Resolved { target, cluster, .. } = resolved;
+        if cluster == store::HERE {
+            return Ok(());
+        }
+        let facts = self.app.facts(self.tx, cluster)?;
+        if !facts.training && !facts.uid.is_empty() {
+            let message =
+                format!("training is not enabled on cluster `{cluster}`, where compute target `{target}` lies");
+            self.mistake("compute", message, "run `peregrine extension upgrade --config enableTraining=True`");
+        }
+        Ok(())
     }
 
     /// What an instance type of the cluster asks for and allows.

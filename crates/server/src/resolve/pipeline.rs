@@ -170,13 +170,19 @@ impl Weaver<'_, '_> {
         if nodes.is_empty() && self.lookup.bad.is_empty() {
             self.lookup.mistake("jobs", "a pipeline has at least one step", "add one under `jobs`");
         }
+        let mut wanted: BTreeMap<String, Wanted> = component
+            .iter()
+            .flat_map(|component| read::ports(component, "outputs"))
+            .map(|(name, _)| (name, Wanted::default()))
+            .collect();
         let outputs = entries(some(body, "outputs").unwrap_or(&Value::Null));
+        wanted.extend(outputs.map(|(name, value)| (name.clone(), read::wanted(value))));
         let settings_compute = some(body, "settings").and_then(|settings| word(settings, "default_compute"));
         let scope = Scope {
             path: String::new(),
             nodes,
             inputs,
-            wanted: outputs.map(|(name, value)| (name.clone(), read::wanted(value))).collect(),
+            wanted,
             compute: [settings_compute, word(body, "computeId")]
                 .into_iter()
                 .flatten()
@@ -262,7 +268,7 @@ impl Weaver<'_, '_> {
         let fed = self.checked(&turn.path, &component, given, &format!("{key}.inputs"));
         let shown = word(node, "type").unwrap_or(kind);
         match (shown, kind) {
-            ("command", "command" | "commandcomponent" | "CommandComponent") => {
+            ("command", "command" | "commandcomponent" | "CommandComponent") | ("parallel", "parallel") => {
                 let made = self.leaf(scope, known, node, &component, &fed, turn)?;
                 Ok((made, fed))
             }
@@ -387,7 +393,11 @@ impl Weaver<'_, '_> {
             }
             if let Some(row) = self.lookup.referred("components", parsed)? {
                 let body: Value = serde_json::from_str(&row.body).map_err(|error| Error::Decode(error.to_string()))?;
-                return Ok(body.get("componentSpec").cloned());
+                let spec = body.get("componentSpec").cloned().unwrap_or_default();
+                return match word(&spec, "source_job_id").or_else(|| word(&spec, "sourceJobId")) {
+                    Some(job) => self.of_job(key, job),
+                    None => Ok(Some(spec)),
+                };
             }
         }
         let shown = parsed.map_or_else(|| reference.to_owned(), |parsed| parsed.to_string());
@@ -397,6 +407,27 @@ impl Weaver<'_, '_> {
         let message = format!("there is no component `{shown}`{known}");
         self.lookup.mistake(key, message, "create it with `peregrine component create`");
         Ok(None)
+    }
+
+    /// The component that a pipeline which was submitted stands for: its nodes, and its inputs as defaults.
+    fn of_job(&mut self, key: &str, job: &str) -> Result<Option<Value>, Error> {
+        let name = compute_name(job);
+        let row = self.lookup.tx.job(&self.lookup.workspace.name, &name)?;
+        let body: Value = row.and_then(|row| serde_json::from_str(&row.body).ok()).unwrap_or_default();
+        if some(&body, "jobs").is_none() {
+            self.lookup.mistake(key, format!("there is no pipeline job `{name}`"), "name one that was submitted");
+            return Ok(None);
+        }
+        let port = |value: &Value, side: &str| {
+            let default = some(value, "value");
+            let kind = word(value, side).filter(|kind| *kind != "literal").unwrap_or("string");
+            serde_json::json!({"type": kind, "default": default})
+        };
+        let ports = |side: &str, word: &str| -> Value {
+            entries(&body[side]).map(|(name, value)| (name.clone(), port(value, word))).collect()
+        };
+        Ok(Some(serde_json::json!({"type": "pipeline", "jobs": body["jobs"],
+            "inputs": ports("inputs", "jobInputType"), "outputs": ports("outputs", "jobOutputType")})))
     }
 }
 

@@ -25,6 +25,13 @@ const MODELS: &str = "/var/azureml-app/azureml-models";
 /// What the public inference server listens on and answers at.
 const USUAL_ROUTE: (u64, &str) = (5001, "/score");
 
+/// Where a deployment says what a custom container is to run.
+const COMMAND: &str = "peregrine.command";
+/// What makes a cluster one that serves.
+const ENABLE: &str = "run `peregrine extension upgrade --config enableInference=True inferenceRouterServiceType=loadBalancer \
+                      sslSecret=NAME sslCname=HOST` with the cluster's kubeconfig (for plain http `allowInsecureConnections=True` \
+                      instead of the last two), or serve here: leave `compute` out of the endpoint";
+
 /// What serves for a deployment.
 pub(crate) struct Served {
     pub(crate) plan: Plan,
@@ -74,10 +81,13 @@ impl Lookup<'_, '_> {
                 _ => std::mem::take(&mut mistake.key),
             };
         }
-        if cluster != store::HERE {
+        if cluster.starts_with('@') {
+            let message = format!("compute target `{target}` is a machine that serves no endpoints yet");
+            self.mistake("compute", message, "serve here: leave `compute` out of the endpoint");
+        } else if cluster != store::HERE && !self.app.facts(self.tx, &cluster)?.inference {
             // Its pods could run there, but nobody could reach them.
-            let message = format!("compute target `{target}` lies on cluster `{cluster}`, where no router runs yet");
-            self.mistake("compute", message, "serve on `local`: leave `compute` out of the endpoint");
+            let message = format!("compute target `{target}` lies on cluster `{cluster}`, where no router runs");
+            self.mistake("compute", message, ENABLE);
         }
         if let Some(PlannedInput::Data { place: Place::Folder { path }, file, .. }) = plan.inputs.get_mut("model") {
             *file = path.is_file();
@@ -90,6 +100,15 @@ impl Lookup<'_, '_> {
         };
         if let (ServingKind::Container, Some(script)) = (&kind, script(properties)) {
             plan.variables.entry("AZUREML_ENTRY_SCRIPT".to_owned()).or_insert(script.to_owned());
+        }
+        if kind == ServingKind::Container {
+            plan.command = label(properties, COMMAND).unwrap_or_default().to_owned();
+            if plan.command.trim().is_empty() && cluster != store::HERE {
+                let message =
+                    "in a pod our agent is what the image starts, and it cannot see what the image would start itself";
+                let fix = "say what to run: `gunicorn --bind 0.0.0.0:$SERVER_PORT app:app`, or whatever the image's entry point is";
+                self.mistake(format!("properties.properties.{COMMAND}"), message, fix);
+            }
         }
         share(&mut plan, properties, cluster == store::HERE);
         let serve = Serving {
@@ -226,6 +245,11 @@ fn share(plan: &mut Plan, properties: &Value, here: bool) {
         plan.requests = requests;
     }
     plan.limits = limits.or(plan.limits);
+    if let (false, Some(limits)) = (here, &mut plan.limits) {
+        // A cluster refuses pods that ask for more than they may have.
+        limits.cpu_milli = limits.cpu_milli.max(plan.requests.cpu_milli);
+        limits.memory_bytes = limits.memory_bytes.max(plan.requests.memory_bytes);
+    }
 }
 
 fn amounts(side: &Value) -> Option<Resources> {

@@ -15,9 +15,10 @@ use store::{Error, PrincipalRow, RecordKey, RecordRow, ServingRow, Tx, secrets::
 /// How long a request is held for a replica that is being replaced.
 const REPLACED_MS: u64 = 10_000;
 
-/// `signers` is asked only where callers prove who they are.
+/// The routes of a site: of endpoints that are served there. `signers` is asked only where callers prove who they are.
 pub(super) fn routes(
     tx: &mut Tx<'_>,
+    site: &str,
     signers: impl Fn() -> BTreeMap<String, String>,
     now: Timestamp,
 ) -> Result<Routes, Error> {
@@ -32,13 +33,18 @@ pub(super) fn routes(
         if routes.endpoints.contains_key(&row.key.name) {
             continue;
         }
-        let mut route = endpoint(tx, &row)?;
+        let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+        if site_of(tx, &row.key.workspace, &body)? != site {
+            continue;
+        }
+        let mut route = endpoint(tx, &row, &body)?;
         if route.auth_mode == EndpointAuth::AadToken {
             (route.callers, route.signers) = (callers(tx, &row.key.workspace, now)?, signers());
         }
         let own = servings.iter().filter(|serving| {
             serving.key.workspace == row.key.workspace
                 && serving.key.endpoint == row.key.name
+                && serving.cluster == site
                 && serving.state != Provisioning::Deleting
         });
         for serving in own {
@@ -51,10 +57,16 @@ pub(super) fn routes(
     Ok(routes)
 }
 
-fn endpoint(tx: &mut Tx<'_>, row: &RecordRow) -> Result<EndpointRoute, Error> {
-    let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+/// Where an endpoint is served: on this machine, or on the cluster of the compute target that it names.
+pub(crate) fn site_of(tx: &mut Tx<'_>, workspace: &str, endpoint: &Value) -> Result<String, Error> {
+    let named = endpoint["properties"]["compute"].as_str().filter(|name| !name.is_empty());
+    let Some(compute) = named.map(api::arm::reference::compute_name) else { return Ok(store::HERE.to_owned()) };
+    Ok(tx.target(workspace, &compute)?.map_or_else(|| store::HERE.to_owned(), |target| target.cluster))
+}
+
+fn endpoint(tx: &mut Tx<'_>, row: &RecordRow, body: &Value) -> Result<EndpointRoute, Error> {
     let properties = &body["properties"];
-    let auth_mode = auth_mode(&body);
+    let auth_mode = auth_mode(body);
     let by_key = auth_mode == EndpointAuth::Key;
     let keys = tx.record_secret(&row.key)?;
     let digest = |name: &str| keys.get(name).filter(|_| by_key).map(|key| Secret::new(digest(key)));

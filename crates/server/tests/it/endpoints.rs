@@ -279,15 +279,55 @@ async fn a_batch_endpoint_keeps_its_deployments_and_its_default() {
     let (_, message) = server.put("batchEndpoints/be1", batch(json!({"deploymentName": "bd1"}))).await.refused(400);
     assert!(message.contains("none yet"), "{message}");
     let at = "batchEndpoints/be1/deployments/bd1";
-    let deployment = |size: i64| json!({"properties": {"compute": "azureml:local", "miniBatchSize": size}});
+    let folder = tempfile::tempdir().unwrap();
+    let model =
+        json!({"properties": {"modelUri": format!("file://{}", folder.path().display()), "modelType": "custom_model"}});
+    server.put("models/net/versions/1", model).await.expect(201);
+    let deployment = |size: i64| {
+        let mut made = served(&server);
+        made["properties"]["model"] = json!({"referenceType": "Id", "assetId": "azureml:net:1"});
+        made["properties"]["compute"] = json!("azureml:local");
+        made["properties"]["miniBatchSize"] = json!(size);
+        made
+    };
     server.put(at, deployment(0)).await.refused(400);
-    server.put(at, deployment(10)).await.expect(201);
-    server.put("batchEndpoints/be1", batch(json!({"deploymentName": "bd1"}))).await.expect(200);
+    let mut bare = deployment(10);
+    bare["properties"]["codeConfiguration"] = Value::Null;
+    let (_, message) = server.put(at, bare).await.refused(400);
+    assert!(message.contains("nothing says how the model is asked"), "{message}");
+    let (_, message) = server.put(at, json!({"properties": {"compute": "azureml:local"}})).await.refused(400);
+    assert!(message.contains("there is no model"), "{message}");
     let address = text(&view["properties"], "scoringUri");
-    let (code, _) = server.post(&address, json!({})).await.refused(503);
-    assert_eq!(code, "NotServing");
-    let jobs = server.get(&format!("/mferp/managementfrontend{WS}/batchEndpoints/be1/jobs")).await.expect(200);
-    assert_eq!(jobs, json!({"value": [], "nextLink": null}));
+    let data = json!({"properties": {"inputData": {"d": {"jobInputType": "UriFolder", "uri": "azureml:net:1"}}}});
+    let (_, message) = server.post(&address, data.clone()).await.refused(400);
+    assert!(message.contains("no default deployment"), "{message}");
+    let made = server.put(at, deployment(10)).await.expect(201);
+    assert_eq!(made["properties"]["provisioningState"], "Succeeded");
+    server.put("batchEndpoints/be1", batch(json!({"deploymentName": "bd1"}))).await.expect(200);
+    let (_, message) = server.post(&address, json!({})).await.refused(400);
+    assert!(message.contains("there is no data to score"), "{message}");
+    let mut named = json!({"properties": {"name": "b1", "inputData": {"d": {"uri": format!("file://{}", folder.path().display())}}}});
+    let job = server.post(&address, named.clone()).await.expect(201);
+    assert_eq!((&job["name"], &job["properties"]["status"]), (&json!("b1"), &json!("Queued")));
+    server.post(&address, named.clone()).await.refused(409);
+    named["properties"]["name"] = json!("b2");
+    server.post(&address, named).await.expect(201);
+    let graph = server.store.read(|tx| {
+        let seq = tx.job("default", "b1")?.unwrap().job.seq;
+        tx.conductor::<domain::pipeline::Graph>(seq)
+    });
+    let step = graph.await.unwrap().unwrap().steps.remove(0);
+    let parallel = step.job.plan.parallel.unwrap();
+    assert_eq!((step.name.as_str(), parallel.mini_batch_size, parallel.max_retries), ("batchscoring", 10, 3));
+    assert_eq!((parallel.inputs, parallel.model.as_deref()), (vec!["d".to_owned()], Some("azureml_model")));
+    assert!(!step.job.reuse, "every call does its own work");
+    let front = format!("/mferp/managementfrontend{WS}/batchEndpoints/be1");
+    for at in [format!("{front}/jobs"), format!("{front}/deployments/bd1/jobs")] {
+        let jobs = server.get(&at).await.expect(200);
+        let names: Vec<&Value> = jobs["value"].as_array().unwrap().iter().map(|job| &job["name"]).collect();
+        assert_eq!(names, ["b2", "b1"]);
+        assert_eq!(jobs["value"][0]["properties"]["tags"]["azureml.batchrun"], "true");
+    }
     server.get(&format!("/mferp/managementfrontend{WS}/batchEndpoints/none/jobs")).await.refused(404);
     assert_eq!(server.delete(at).await.status, 202);
     assert_eq!(server.get("batchEndpoints/be1").await.expect(200)["properties"]["defaults"], json!({}));

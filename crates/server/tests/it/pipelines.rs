@@ -111,6 +111,36 @@ async fn branches_and_loops_are_written_out() {
 }
 
 #[tokio::test]
+async fn a_parallel_step_is_a_gang_with_what_its_component_says() {
+    let server = with_components().await;
+    let parallel = json!({"type": "parallel", "inputs": {"data": {"type": "mltable", "mode": "direct"}, "n": {"type": "integer"}},
+        "outputs": {"rows": {"type": "uri_file"}}, "input_data": "${{inputs.data}}", "mini_batch_size": "10240",
+        "resources": {"instance_count": 2},
+        "task": {"type": "run_function", "entry_script": "s.py", "program_arguments": "--n ${{inputs.n}}",
+            "append_row_to": "${{outputs.rows}}", "environment": "azureml:AzureML-Minimal@latest"}});
+    component(&server, "each", parallel).await;
+    let mut each = node("each", json!({"data": from("make", "out"), "n": "2"}));
+    each["type"] = json!("parallel");
+    let jobs = json!({"make": node("make", json!({})), "each": each.clone(), "last": node("make", json!({}))});
+    assert_eq!(steps(&server, "par", jobs).await, ["make<", "each<make", "last<"]);
+    let graph = server.store.read(|tx| {
+        let seq = tx.job("default", "par")?.unwrap().job.seq;
+        tx.conductor::<domain::pipeline::Graph>(seq)
+    });
+    let plan = &graph.await.unwrap().unwrap().steps[1].job.plan;
+    let spread = plan.parallel.as_ref().unwrap();
+    assert_eq!((plan.nodes(), spread.rows, spread.mini_batch_size), (2, true, 10_240));
+    assert_eq!(spread.append_row_to.as_deref(), Some("rows"));
+    each["input_data"] = json!("${{inputs.n2}}");
+    let said = told(&server, json!({"make": node("make", json!({})), "each": each.clone()})).await;
+    assert!(said.contains("jobs.each.input_data") && said.contains("names no input"), "{said}");
+    each["input_data"] = json!("${{inputs.data}}");
+    each["task"] = json!({"entry_script": "s.py", "program_arguments": "${{inputs.none}}"});
+    let said = told(&server, json!({"make": node("make", json!({})), "each": each})).await;
+    assert!(said.contains("inputs.none"), "{said}");
+}
+
+#[tokio::test]
 async fn what_makes_no_sense_is_refused_with_its_place() {
     let server = with_components().await;
     let use_of = |data: Value| node("use", json!({"data": data}));

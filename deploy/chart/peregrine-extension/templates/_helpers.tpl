@@ -32,3 +32,14 @@
 {{- define "peregrine.replicas" -}}
 {{ include "peregrine.setting" (list . "operatorReplicas") | default "1" }}
 {{- end -}}
+
+{{/* How many routers; none where endpoints are not served from here. */}}
+{{- define "peregrine.routers" -}}
+{{- $one := list (include "peregrine.setting" (list . "inferenceRouterHA")) (include "peregrine.setting" (list . "inferenceLoadBalancerHA")) -}}
+{{- if ne (include "peregrine.setting" (list . "enableInference")) "true" -}}0{{- else if has "false" $one -}}1{{- else -}}3{{- end -}}
+{{- end -}}
+
+{{/* Not empty where the load balancer is to have an internal address. */}}
+{{- define "peregrine.internal" -}}
+{{- if or (include "peregrine.setting" (list . "internalLoadBalancerProvider")) (eq (include "peregrine.setting" (list . "privateEndpointILB")) "true") (eq (include "peregrine.setting" (list . "scoringFe.serviceType.internalLoadBalancer")) "true") -}}yes{{- end -}}
+{{- end -}}

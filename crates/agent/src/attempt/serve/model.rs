@@ -13,7 +13,7 @@ use std::{
 /// Where containers see models when nobody says otherwise.
 const USUAL_FOLDER: &str = "/var/azureml-app/azureml-models/model/1";
 
-pub(super) struct Model {
+pub(in crate::attempt) struct Model {
     /// What staging brought.
     staged: PathBuf,
     /// The folder that holds it under its own name, on this machine and in a container.
@@ -24,7 +24,12 @@ pub(super) struct Model {
 
 impl Model {
     /// Makes the folder below `folder`; `inside` is its path in a container.
-    pub(super) fn put(folder: &Path, place: &Place, staged: &Path, inside: Option<&str>) -> io::Result<Model> {
+    pub(in crate::attempt) fn put(
+        folder: &Path,
+        place: &Place,
+        staged: &Path,
+        inside: Option<&str>,
+    ) -> io::Result<Model> {
         let inside = inside.unwrap_or(USUAL_FOLDER).trim_end_matches('/');
         let parts: Vec<_> =
             Path::new(inside).components().filter(|part| matches!(part, Component::Normal(_))).collect();
@@ -37,17 +42,17 @@ impl Model {
     }
 
     /// What `AZUREML_MODEL_DIR` says.
-    pub(super) fn folder(&self, in_container: bool) -> String {
+    pub(in crate::attempt) fn folder(&self, in_container: bool) -> String {
         if in_container { self.inside.clone() } else { self.here.display().to_string() }
     }
 
     /// What a container has to see, and where.
-    pub(super) fn mount(&self) -> (PathBuf, String) {
+    pub(in crate::attempt) fn mount(&self) -> (PathBuf, String) {
         (self.staged.clone(), format!("{}/{}", self.inside, self.name))
     }
 
     /// The folder with the `MLmodel` file: the model's own or its only child that has one.
-    pub(super) fn mlflow_folder(&self) -> Option<PathBuf> {
+    pub(in crate::attempt) fn mlflow_folder(&self) -> Option<PathBuf> {
         let is_model = |folder: &Path| folder.join("MLmodel").is_file();
         if is_model(&self.staged) {
             return Some(self.staged.clone());
@@ -83,7 +88,7 @@ fn name_of(place: &Place) -> Option<String> {
 }
 
 /// What an MLflow model says it needs: its conda file, or else its requirements.
-pub(super) fn environment(environment: &mut EnvironmentPlan, model: &Path) -> io::Result<()> {
+pub(in crate::attempt) fn environment(environment: &mut EnvironmentPlan, model: &Path) -> io::Result<()> {
     let read = |name: &str| match fs::read_to_string(model.join(name)) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

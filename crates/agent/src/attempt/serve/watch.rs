@@ -24,6 +24,8 @@ const EAGER: (Duration, Duration) = (Duration::from_millis(5), Duration::from_mi
 const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
 /// How often what a start waits for is told at most.
 const TELL_EVERY: Duration = Duration::from_secs(2);
+/// How long routers may take to send nothing more to a replica that goes, and to have its last answers.
+const LET_GO: Duration = Duration::from_secs(6);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Resolves when the replica has to be ended, with the reason; never where the attempt is none.
@@ -46,6 +48,15 @@ pub(in crate::attempt) async fn watch(
         failure = watch.readiness(&started) => failure,
         failure = watch.liveness(was_ready) => failure,
         never = watch.look_after() => match never {},
+    }
+}
+
+/// A replica that has to go tells so first, and answers until routers have heard of it.
+pub(in crate::attempt) async fn let_go(cx: &Context, assignment: &Assignment, mark: &RunMark, why: &str) {
+    if assignment.plan.serve.is_some() {
+        let what = What::Serving { address: mark.address, ready: false, text: why.to_owned() };
+        cx.reporter.say(&assignment.attempt, cx.now(), what);
+        sleep(LET_GO).await;
     }
 }
 

@@ -171,7 +171,7 @@ pub fn command(node: &Value, component: &Value) -> Map<String, Value> {
 }
 
 /// A reference without the prefix that ids inside components carry.
-fn reference(text: &str) -> &str {
+pub(super) fn reference(text: &str) -> &str {
     text.strip_prefix("azureml:").filter(|rest| rest.starts_with('/') && !rest.starts_with("//")).unwrap_or(text)
 }
 

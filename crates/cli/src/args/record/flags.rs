@@ -102,13 +102,37 @@ pub(crate) struct BatchInvoke {
     pub(crate) name: String,
     /// Data to score: an address, a data asset, or a local path, which is uploaded
     #[arg(long)]
-    pub(crate) input: String,
+    pub(crate) input: Option<String>,
     /// What lies there
     #[arg(long, default_value = "uri_folder", value_parser = ["uri_folder", "uri_file"])]
     pub(crate) input_type: String,
-    /// Deployment to use
+    /// Deployment to use; the endpoint's default when absent
     #[arg(short, long, value_name = "NAME")]
     pub(crate) deployment_name: Option<String>,
+    /// A YAML file with `inputs` and `outputs`
+    #[arg(short, long)]
+    pub(crate) file: Option<std::path::PathBuf>,
+    /// Change one value, as in `inputs.data.path=azureml:d:1` or `output_file_name=p.csv`; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Where predictions go: a folder of a datastore
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) output_path: Option<String>,
+    /// Name of the job; made up when absent
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) job_name: Option<String>,
+    /// Experiment of the job; the endpoint's name when absent
+    #[arg(long, value_name = "NAME")]
+    pub(crate) experiment_name: Option<String>,
+    /// Nodes to run on, instead of the deployment's
+    #[arg(short = 'c', long, value_name = "COUNT")]
+    pub(crate) instance_count: Option<u32>,
+    /// Files in a mini-batch, instead of the deployment's
+    #[arg(short, long, value_name = "COUNT")]
+    pub(crate) mini_batch_size: Option<u32>,
+    /// Calls with the same key are one job
+    #[arg(long, value_name = "KEY")]
+    pub(crate) request_id: Option<String>,
 }
 
 #[derive(Debug, Args)]

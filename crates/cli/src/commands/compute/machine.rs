@@ -14,8 +14,8 @@ use std::{
     path::Path,
 };
 
-/// The kind of these targets, as files spell it.
-pub(super) const KIND: &str = "virtualmachine";
+/// Targets that are reached from the server, as files spell them.
+pub(super) const KINDS: [&str; 2] = ["virtualmachine", "slurm"];
 
 /// Adds what flags say, and the private key that a file names.
 pub(super) fn complete(spec: &mut Compute, args: &ComputeCreate) -> Done {
@@ -47,7 +47,9 @@ pub(super) fn complete(spec: &mut Compute, args: &ComputeCreate) -> Done {
         let base = args.common.file.file.as_deref().and_then(Path::parent).filter(|_| args.private_key.is_none());
         ssh.insert("ssh_private_key".into(), json!(private_key(&base.unwrap_or(Path::new("")).join(file))?));
     }
-    spec.settings.insert("ssh_settings".into(), Value::Object(ssh));
+    if !ssh.is_empty() {
+        spec.settings.insert("ssh_settings".into(), Value::Object(ssh));
+    }
     Ok(())
 }
 

@@ -80,6 +80,11 @@ pub(super) async fn upgrade(context: &Context, args: &Upgrade) -> Done {
         let gone = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": PROTECTED_SECRET, "namespace": namespace}});
         kube::remove_one(&cluster, &gone).await.map_err(failed)?;
     }
+    if wanted.settings.inference.is_none() {
+        for object in manifests::router_objects(&wanted) {
+            kube::remove_one(&cluster, &object).await.map_err(failed)?;
+        }
+    }
     if !wanted.settings.memory_reservation {
         kube::release_memory(&cluster, namespace).await.map_err(failed)?;
     }
@@ -123,7 +128,7 @@ pub(super) async fn manifests(context: &Context, args: &Manifests) -> Done {
 async fn carry_out(context: &Context, cluster: &Cluster, wanted: &Install, patience: Patience) -> Done<Vec<Applied>> {
     let mut applied = Vec::new();
     let progress = |words: &str| context.output.note(&format!("… {words}"));
-    let within = Duration::from_secs(patience.timeout);
+    let within = (Duration::from_secs(patience.timeout), wanted.settings.inference.is_some());
     let done = match kube::apply(cluster, &manifests::objects(wanted), &mut applied).await {
         Ok(()) => kube::until_ready(cluster, &wanted.namespace, within, &progress).await,
         failed => failed,
@@ -212,8 +217,8 @@ fn not_helm_s(before: Option<&Installed>, namespace: &str) -> Done {
 
 /// Some settings must not change under jobs that run.
 async fn refuse_unsafe(cluster: &Cluster, before: &Installed, wanted: &Install, force: bool) -> Done {
-    let was = kubernetes::settings::check(&before.plain, &Default::default()).unwrap_or_default();
-    let changes = unsafe_while_running(&was.settings, &wanted.settings);
+    let was = kubernetes::settings::installed(&before.plain).unwrap_or_default();
+    let changes = unsafe_while_running(&was, &wanted.settings);
     if changes.is_empty() || force {
         return Ok(());
     }

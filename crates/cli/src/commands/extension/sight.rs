@@ -102,7 +102,7 @@ fn heard_words(server: &ServerSeen) -> String {
 }
 
 fn settings_of(installed: &Installed) -> Settings {
-    settings::check(&installed.plain, &Default::default()).unwrap_or_default().settings
+    settings::installed(&installed.plain).unwrap_or_default()
 }
 
 /// What the server knows of the cluster, if it can be asked.

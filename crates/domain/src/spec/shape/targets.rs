@@ -264,8 +264,23 @@ pub(super) static COMPUTE: Object = Object {
             doc: "A Slurm cluster.",
             keys: &[
                 key("host", Kind::Text, "A login node; this machine when absent."),
+                SSH,
+                key("host_key", Kind::Text, "Fingerprint of the key the login node must show, such as `SHA256:…`."),
+                key("jump_host", Kind::Text, "Hosts on the way, as `user@host:port`, several between commas."),
+                key("server_url", Kind::Text, "Where compute nodes reach this server."),
                 key("partition", Kind::Text, "The partition."),
                 key("account", Kind::Text, "The account that is charged."),
+                key("qos", Kind::Text, "The quality of service."),
+                key("cpus", Kind::COUNT, "CPUs of each node that a job gets.").or("1"),
+                key("memory", Kind::Text, "Memory of each node that a job gets, such as `16Gi`."),
+                key("gpus", Kind::COUNT, "GPUs of each node that a job gets."),
+                key("gres", Kind::Text, "Generic resources in Slurm's words, in place of `gpus`."),
+                key("arguments", Kind::List(&Kind::Text), "More words for `sbatch`."),
+                key(
+                    "instance_types",
+                    Kind::Map,
+                    "Named shapes, each with keys as above that differ from the target's.",
+                ),
             ],
         },
         Variant {

@@ -151,6 +151,14 @@ impl Desk {
                 Change::Listed => self.world.keep_claims(&self.lists.claims.end()),
                 Change::Gone(claim) => self.world.lose_claim(&claim.metadata),
             },
+            Seen::Service(change) => {
+                self.facts.dirty = true;
+                match change {
+                    Change::Seen(service) => self.world.router = Some(*service),
+                    Change::Gone(_) => self.world.router = None,
+                    Change::Start | Change::Listed => {}
+                }
+            }
         }
     }
 

@@ -125,6 +125,10 @@ impl Desk {
             self.say(attempt, text);
             return None;
         };
+        let shape = match &launch.replica {
+            Some(replica) => shape.with(&replica.requests, &replica.limits),
+            None => shape,
+        };
         pending.making = true;
         let claims = self.world.claims(&launch.target.namespace);
         let kind = self.cx.kind(&launch);

@@ -1,7 +1,10 @@
 //! What pods of an attempt look like, setting by setting.
 
 use super::*;
-use domain::{AttemptId, JobName, cluster::ClusterTarget};
+use domain::{
+    AttemptId, JobName, Resources,
+    cluster::{ClusterTarget, ReplicaPod},
+};
 
 fn launch(parts: u32) -> Launch {
     Launch {
@@ -27,6 +30,7 @@ fn launch(parts: u32) -> Launch {
         authority: "PEM".into(),
         token: "hush".into(),
         labels: BTreeMap::from([("team".into(), "red one".into()), ("peregrine.dev/attempt".into(), "x".into())]),
+        replica: None,
     }
 }
 
@@ -130,6 +134,27 @@ fn the_container_is_the_users_image_with_our_agent_in_front() {
     assert_eq!(limits["nvidia.com/gpu"].0, "1");
     assert_eq!(spec.active_deadline_seconds, Some(3600));
     assert_eq!(spec.automount_service_account_token, Some(false));
+}
+
+#[test]
+fn a_replica_shows_its_port_its_probe_and_whose_it_is() {
+    for (path, asked) in [(Some("/live"), "httpGet"), (None, "tcpSocket")] {
+        let readiness =
+            Probe { path: path.map(str::to_owned), period_ms: 1500, initial_delay_ms: 0, ..Probe::default() };
+        let (endpoint, deployment) = ("iris".to_owned(), "blue".to_owned());
+        let (requests, limits) = (Resources::default(), Resources::default());
+        let replica = ReplicaPod { endpoint, deployment, port: 5001, readiness, requests, limits };
+        let pod = pods(&Launch { replica: Some(replica), ..launch(1) }, Gang::Volcano)[0].clone();
+        let labels = pod.metadata.labels.unwrap();
+        assert_eq!((labels[labels::ENDPOINT].as_str(), labels[labels::DEPLOYMENT].as_str()), ("iris", "blue"));
+        let container = json!(pod.spec.unwrap().containers[0]);
+        assert_eq!(
+            (&container["name"], &container["ports"][0]["containerPort"]),
+            (&json!("inference-server"), &json!(5001))
+        );
+        let probe = &container["readinessProbe"];
+        assert_eq!((&probe["periodSeconds"], &probe[asked]["port"]), (&json!(2), &json!(5001)));
+    }
 }
 
 #[test]

@@ -77,6 +77,10 @@ pub(super) async fn complete(app: &App, mut assignment: Assignment, url: &str) -
     set("AZUREML_CURRENT_CLOUD", crate::http::identity::CLOUD.to_owned());
     set("AZUREML_RUN_TOKEN", token);
     set("AZUREML_RUN_TOKEN_EXPIRY", (expires.0 / 1000).to_string());
+    if assignment.plan.parallel.is_some() {
+        // By which the parts of this attempt know each other.
+        set("PEREGRINE_GANG_KEY", app.store.keyring().sign(&format!("gang/{}", assignment.attempt)));
+    }
     set("AZUREML_SERVICE_ENDPOINT", url.to_owned());
     set("AZUREML_DISCOVERY_SERVICE_ENDPOINT", format!("{url}/discovery"));
     Ok(assignment)

@@ -172,13 +172,17 @@ fn stays(tx: &mut Tx<'_>, before: Option<&TargetRow>, cluster: &str, target: &Cl
 /// What the server knows by itself.
 fn look(tx: &mut Tx<'_>, cluster: &ClusterRow, now: Timestamp) -> Result<Vec<Finding>, store::Error> {
     let facts = tx.facts(&cluster.name)?;
-    let extension = match (cluster.answers(now, super::SILENT_MS), facts.training || facts.uid.is_empty()) {
+    let extension = match (
+        cluster.answers(now, super::SILENT_MS),
+        facts.training || facts.inference || facts.uid.is_empty(),
+    ) {
         (true, true) => {
             passed("extension", format!("version {} answers from cluster `{}`", facts.version, cluster.name))
         }
         (true, false) => failed(
             "extension",
-            "training is not enabled; run `peregrine extension upgrade --config enableTraining=True`".to_owned(),
+            "neither training nor inference is enabled; run `peregrine extension upgrade --config enableTraining=True`"
+                .to_owned(),
         ),
         (false, _) => failed(
             "extension",

@@ -1,7 +1,10 @@
 //! One attempt as an operator is told of it: how many pods, of which shape, from which image.
 
 use crate::{app::App, auth::attempt_token};
-use domain::{AttemptId, cluster::Launch};
+use domain::{
+    AttemptId,
+    cluster::{Launch, ReplicaPod},
+};
 use serde_json::Value;
 use store::{Error, TargetRow, Tx};
 
@@ -15,6 +18,14 @@ pub(super) fn of(tx: &mut Tx<'_>, attempt: AttemptId, targets: &[TargetRow]) -> 
     let on = |target: &&TargetRow| target.workspace == row.job.workspace && target.target.compute == row.target;
     let Some(target) = targets.iter().find(on) else { return Ok(None) };
     let plan = tx.plan(seq)?.unwrap_or_default();
+    let replica = plan.serve.as_ref().map(|serve| ReplicaPod {
+        endpoint: serve.endpoint.clone(),
+        deployment: serve.deployment.clone(),
+        port: serve.own_port(),
+        readiness: serve.readiness.clone(),
+        requests: plan.requests,
+        limits: plan.limits.unwrap_or_default(),
+    });
     let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
     Ok(Some(Launch {
         attempt,
@@ -33,6 +44,7 @@ pub(super) fn of(tx: &mut Tx<'_>, attempt: AttemptId, targets: &[TargetRow]) -> 
         authority: String::new(),
         token: String::new(),
         labels: Default::default(),
+        replica,
     }))
 }
 

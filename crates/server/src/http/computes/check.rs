@@ -31,12 +31,14 @@ static KINDS: &[Kind] = &[
     kind("HDInsight", true),
     kind("DataFactory", true),
     kind("DataLakeAnalytics", true),
-    kind("Slurm", true),
+    kind(SLURM, true),
     kind("Pool", false),
 ];
 
 /// A machine reached by SSH.
 pub(super) const MACHINE: &str = "VirtualMachine";
+/// A cluster under Slurm.
+pub(super) const SLURM: &str = "Slurm";
 
 /// Fields that hold secrets wherever they stand in a target.
 const SECRETS: &[&str] = &[

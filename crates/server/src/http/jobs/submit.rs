@@ -16,7 +16,7 @@ use store::{Error, JobRow, NOWHERE, NewJob, Tx, WorkspaceRow};
 pub(crate) const DEFAULT_EXPERIMENT: &str = "Default";
 
 /// What became of a submit.
-pub(super) enum Submitted {
+pub(crate) enum Submitted {
     Accepted(Box<JobRow>),
     /// A job of that name is there already, and has new labels now.
     Changed(Box<JobRow>),
@@ -24,7 +24,7 @@ pub(super) enum Submitted {
 }
 
 /// Accepts a new job, or changes the labels of one that is there.
-pub(super) fn submit(
+pub(crate) fn submit(
     app: &App,
     workspace: &WorkspaceRow,
     tx: &mut Tx<'_>,

@@ -13,6 +13,7 @@ use crate::{
     },
     problem::Problem,
     resolve::{self, Deployment, Served},
+    routers::site_of,
 };
 use axum::{
     Json,
@@ -26,17 +27,21 @@ use std::{
     io::{self, Read, Seek, SeekFrom},
     path::PathBuf,
 };
-use store::{RecordKey, ReplicaRow, ServingKey, ServingRow, Tx, WorkspaceRow};
+use store::{RecordKey, RecordRow, ReplicaRow, ServingKey, ServingRow, Tx, WorkspaceRow};
 
 /// The largest piece of a log in one answer.
 const PIECE: u64 = 1 << 20;
 /// How many lines are shown to whoever does not say.
 const TAIL: usize = 5000;
 
-/// What a deployment's record is worth at this moment.
-pub(super) struct Live {
-    pub(super) row: ServingRow,
-    replicas: Vec<ReplicaRow>,
+/// What a record is worth at this moment.
+pub(super) enum Live {
+    Deployment {
+        row: Box<ServingRow>,
+        replicas: Vec<ReplicaRow>,
+    },
+    /// An endpoint on a cluster, and where its router is found; nowhere yet.
+    Endpoint(Option<String>),
 }
 
 pub(super) fn key_of(key: &RecordKey) -> ServingKey {
@@ -129,22 +134,44 @@ pub(super) fn live(tx: &mut Tx<'_>, key: &RecordKey) -> Result<Option<Live>, sto
     let key = key_of(key);
     let Some(row) = tx.serving(&key)? else { return Ok(None) };
     let replicas = tx.replicas_of(&key)?.into_iter().filter(|replica| replica.gone_at.is_none()).collect();
-    Ok(Some(Live { row, replicas }))
+    Ok(Some(Live::Deployment { row: Box::new(row), replicas }))
+}
+
+/// Where an endpoint is called; `None` where that is on this machine.
+pub(super) fn endpoint(app: &App, tx: &mut Tx<'_>, row: &RecordRow) -> Result<Option<Live>, store::Error> {
+    let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    let site = site_of(tx, &row.key.workspace, &body)?;
+    if site == store::HERE {
+        return Ok(None);
+    }
+    let url = app.facts(tx, &site)?.scoring_url.clone();
+    Ok(Some(Live::Endpoint(Some(url).filter(|url| !url.is_empty()))))
 }
 
 impl Live {
-    /// Where it is, in words for people.
-    pub(super) fn words(&self) -> String {
-        let ready = self.replicas.iter().filter(|replica| replica.takes_requests().is_some()).count();
-        let all = self.replicas.iter().filter(|replica| replica.draining_at.is_none()).count();
-        let count = format!("{ready} of {all} replicas are ready");
-        match &self.row.state {
-            Provisioning::Failed(failure) => format!("{count}; {}", failure.message),
-            _ => match self.replicas.iter().find(|r| r.takes_requests().is_none() && r.draining_at.is_none()) {
-                Some(busy) => format!("{count}; `{}`: {}", busy.name, busy.note),
-                None => count,
-            },
+    /// Its state, in the word of the resource API and in words for people.
+    pub(super) fn state(&self) -> (&'static str, Option<String>) {
+        match self {
+            Live::Deployment { row, replicas } => (row.state.status(), Some(words(row, replicas))),
+            Live::Endpoint(Some(_)) => ("Succeeded", None),
+            Live::Endpoint(None) => {
+                let words = "the cluster's router has no address yet; `peregrine extension status` shows the extension";
+                ("Succeeded", Some(words.to_owned()))
+            }
         }
+    }
+}
+
+fn words(row: &ServingRow, replicas: &[ReplicaRow]) -> String {
+    let ready = replicas.iter().filter(|replica| replica.takes_requests().is_some()).count();
+    let all = replicas.iter().filter(|replica| replica.draining_at.is_none()).count();
+    let count = format!("{ready} of {all} replicas are ready");
+    match &row.state {
+        Provisioning::Failed(failure) => format!("{count}; {}", failure.message),
+        _ => match replicas.iter().find(|r| r.takes_requests().is_none() && r.draining_at.is_none()) {
+            Some(busy) => format!("{count}; `{}`: {}", busy.name, busy.note),
+            None => count,
+        },
     }
 }
 

@@ -48,10 +48,13 @@ pub(super) fn of(app: &App, workspace: &WorkspaceRow, kind: Kind, row: &RecordRo
         _ => Map::new(),
     };
     defaults(app, workspace, kind, &row.key, &mut properties);
+    if let Some(Live::Endpoint(router)) = live {
+        addresses(router.as_deref(), &row.key, &mut properties);
+    }
     let (state, words) = match (kind, live) {
-        (_, Some(live)) => (live.row.state.status(), Some(live.words())),
-        // An address with keys is all that an endpoint is.
-        (Kind::OnlineEndpoint, None) => ("Succeeded", None),
+        (_, Some(live)) => live.state(),
+        // An address is all that an endpoint is; a batch deployment was looked through when it was accepted.
+        (Kind::OnlineEndpoint | Kind::BatchEndpoint | Kind::BatchDeployment, None) => ("Succeeded", None),
         (kind, None) => ("Unknown", Some(state(kind).to_owned())),
     };
     properties.insert("provisioningState".into(), json!(state));
@@ -85,8 +88,7 @@ pub(super) fn of(app: &App, workspace: &WorkspaceRow, kind: Kind, row: &RecordRo
 fn state(kind: Kind) -> &'static str {
     match kind {
         Kind::Schedule => "kept as a record: schedules do not start jobs yet",
-        Kind::OnlineEndpoint | Kind::OnlineDeployment => "kept as a record of before it could be served; update it",
-        Kind::BatchEndpoint | Kind::BatchDeployment => "kept as a record: models are not run over batches yet",
+        _ => "kept as a record of before it could be served; update it",
     }
 }
 
@@ -98,10 +100,7 @@ fn defaults(app: &App, workspace: &WorkspaceRow, kind: Kind, key: &RecordKey, pr
             fill(properties, "tags", json!({}));
         }
         Kind::OnlineEndpoint => {
-            let router = app.settings.scoring_url.as_ref().unwrap_or(&app.url);
-            let base = format!("{router}/api/v1/endpoint/{}", key.name);
-            properties.insert("scoringUri".into(), json!(format!("{base}/score")));
-            properties.insert("swaggerUri".into(), json!(format!("{base}/swagger.json")));
+            addresses(Some(app.settings.scoring_url.as_ref().unwrap_or(&app.url)), key, properties);
             fill(properties, "authMode", json!("Key"));
             fill(properties, "traffic", json!({}));
             fill(properties, "mirrorTraffic", json!({}));
@@ -136,6 +135,14 @@ fn defaults(app: &App, workspace: &WorkspaceRow, kind: Kind, key: &RecordKey, pr
                 model["referenceType"] = json!("Id");
             }
         }
+    }
+}
+
+/// Where an endpoint is called, once that is known.
+fn addresses(router: Option<&str>, key: &RecordKey, properties: &mut Map<String, Value>) {
+    for (name, path) in [("scoringUri", "score"), ("swaggerUri", "swagger.json")] {
+        let address = router.map(|router| format!("{router}/api/v1/endpoint/{}/{path}", key.name));
+        properties.insert(name.into(), json!(address));
     }
 }
 

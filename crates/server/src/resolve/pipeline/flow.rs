@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, HashMap};
 use store::Error;
 
 /// What to do about a kind of step that cannot run.
-pub(super) const REFUSED: &str = "steps that can run: `command`, `pipeline`, `if_else`, `do_while`, `parallel_for`";
+pub(super) const REFUSED: &str =
+    "steps that can run: `command`, `parallel`, `pipeline`, `if_else`, `do_while`, `parallel_for`";
 /// As often as a loop may go round.
 const MOST_TURNS: u64 = 1000;
 

@@ -3,14 +3,18 @@
 use super::{Feed, Known, MOST, Made, Scope, Turn, Weaver, spec_of, unknown};
 use api::{
     arm::{
-        pipeline::read::{self, Port},
+        pipeline::{
+            parallel,
+            read::{self, Port},
+        },
         tree::{entries, some, word},
     },
     blob::sha256,
 };
 use domain::{
-    JobName, Place, Plan, PlannedInput,
+    JobName, Parallel, Place, Plan, PlannedInput,
     assignment::InputMode,
+    parallel::Task,
     pipeline::{Source, Step, StepJob},
     spec::{CommandJob, DataType, Input, Mistake, check},
 };
@@ -50,7 +54,8 @@ impl Weaver<'_, '_> {
             return Ok(BTreeMap::new());
         }
         let name = job_name(self.job, &turn.path);
-        let mut body = read::command(node, component);
+        let is_parallel = word(component, "type") == Some("parallel");
+        let mut body = if is_parallel { parallel::body(node, component) } else { read::command(node, component) };
         self.place_of_work(scope, &mut body, &turn.path);
         let mut step =
             Step { name: turn.path.clone(), when: turn.tie.when.clone(), group: turn.tie.group, ..Step::default() };
@@ -69,7 +74,14 @@ impl Weaver<'_, '_> {
         }
         body.insert("outputs".into(), self.outputs_of(scope, node, &outputs, turn)?);
         let before = std::mem::take(&mut self.lookup.bad);
-        let resolved = self.planned(&name, &body, &late)?;
+        let spread = is_parallel.then(|| parallel::parallel(node, component)).transpose();
+        let resolved = match spread {
+            Ok(spread) => self.planned(&name, &body, &late, spread)?,
+            Err(mistakes) => {
+                self.lookup.bad.extend(mistakes);
+                None
+            }
+        };
         self.lookup.bad =
             before.into_iter().chain(self.lookup.bad.drain(..).map(|bad| placed(bad, &turn.path))).collect();
         let Some((plan, spec, target, cluster, max_retries)) = resolved else {
@@ -207,6 +219,7 @@ impl Weaver<'_, '_> {
         name: &JobName,
         body: &Map<String, Value>,
         late: &BTreeMap<String, Late>,
+        spread: Option<Parallel>,
     ) -> Result<Option<Planned>, Error> {
         let mut spec = match spec_of(body) {
             Ok(spec) => spec,
@@ -215,9 +228,14 @@ impl Weaver<'_, '_> {
                 return Ok(None);
             }
         };
-        self.lookup.bad.extend(check::command_job(&spec));
+        // A model without code says itself what software it needs.
+        let brings_its_own = spread.as_ref().is_some_and(|spread| spread.task == Task::MlflowModel);
+        let wrong = check::command_job(&spec).into_iter();
+        self.lookup.bad.extend(wrong.filter(|bad| !(brings_its_own && bad.key == "environment")));
+        let spread = spread.map(|spread| Parallel { rows: are_rows(&spec, &spread), ..spread });
         let bound: Vec<(String, Input)> = late.keys().filter_map(|input| spec.inputs.remove_entry(input)).collect();
         let mut resolved = self.lookup.resolve(name, &spec)?;
+        self.lookup.trains(&resolved)?;
         for (input, was) in bound {
             let Input::Data(data) = &was else { continue };
             let Some(Late { place, uri }) = late.get(&input) else { continue };
@@ -229,11 +247,21 @@ impl Weaver<'_, '_> {
             };
             resolved.plan.inputs.insert(input, planned);
         }
+        resolved.plan.parallel = spread;
         if !self.lookup.bad.is_empty() {
             return Ok(None);
         }
         Ok(Some((resolved.plan, spec, resolved.target, resolved.cluster, resolved.max_retries)))
     }
+}
+
+/// Whether mini-batches are rows: of tables that the step is not given as files.
+fn are_rows(spec: &CommandJob, spread: &Parallel) -> bool {
+    let is_table = |input: &Input| match input {
+        Input::Data(data) => data.kind == DataType::MlTable && data.mode == Some(InputMode::Direct),
+        Input::Literal(_) => false,
+    };
+    spread.inputs.iter().any(|name| spec.inputs.get(name).is_some_and(is_table))
 }
 
 /// Types of files that jobs have a word for.
