@@ -7,6 +7,7 @@ mod blue_green;
 mod codes;
 mod corpus;
 mod faults;
+mod restart;
 mod rollout;
 
 use crate::{

@@ -1,7 +1,7 @@
 //! The keeper: a small process that is the parent of every job process and of the agent.
 //!
-//! It knows how to start a process, pass on a signal and remember how a process ended, and nothing else, so it
-//! has little reason ever to stop. The agent may die and come back: its processes run on, and their exit
+//! It knows how to start a process, pass on a signal and remember how a process ended, it holds the server's sockets while
+//! there is no server, and nothing else, so it has little reason ever to stop. The agent may die and come back: its processes run on, and their exit
 //! codes wait here. Invariants: a key is started at most once in a keeper's life; an end is remembered until the
 //! agent says to forget it.
 
@@ -11,6 +11,7 @@ mod protocol;
 pub use link::{Link, LinkError};
 pub use protocol::{Ask, Ended, Spawn, Tell};
 
+use crate::doors::{self, Doors};
 use rustix::process::{Pid, Signal, WaitOptions};
 use std::{
     collections::HashMap,
@@ -67,6 +68,8 @@ struct Running {
     /// The pod has been told to go.
     told_to_go: bool,
     to_agent: Option<OwnedWriteHalf>,
+    /// Sockets of the server.
+    doors: Doors,
 }
 
 /// The socket on which the agent speaks to its keeper.
@@ -91,6 +94,10 @@ pub async fn run(keeper: Keeper) -> io::Result<Option<i32>> {
     let listener = UnixListener::bind(&path)?;
     fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     fs::write(folder.join("keeper.pid"), std::process::id().to_string())?;
+    let doors = match keeper.of {
+        Of::Node => Doors::open(&doors::of_server(&keeper.home))?,
+        Of::Pod => Doors::default(),
+    };
     let instance = format!("{}-{}", std::process::id(), start_time(rustix::process::getpid()).unwrap_or(0));
     let mut running = Running {
         keeper,
@@ -104,6 +111,7 @@ pub async fn run(keeper: Keeper) -> io::Result<Option<i32>> {
         quick_ends: 0,
         told_to_go: false,
         to_agent: None,
+        doors,
     };
     running.serve(listener).await?;
     let _ = fs::remove_file(&path);
@@ -132,9 +140,10 @@ impl Running {
                 () = tokio::time::sleep(Duration::from_millis(100)), if self.agent.is_none() && !self.agent_left => {
                     self.start_agent()?;
                 }
+                () = tokio::time::sleep(Duration::from_secs(1)), if self.agent_left && self.agent.is_none() => {}
             }
             let busy = self.children.values().any(|child| child.ended.is_none());
-            if self.agent_left && self.agent.is_none() && !busy {
+            if self.agent_left && self.agent.is_none() && !busy && !self.doors.is_waiting() {
                 return Ok(());
             }
         }

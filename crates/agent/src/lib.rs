@@ -9,6 +9,7 @@ pub mod cgroup;
 pub mod container;
 mod context;
 pub mod data;
+pub mod doors;
 pub mod environment;
 mod folders;
 pub mod gpu;

@@ -7,12 +7,24 @@ use crate::{
     failure::{Done, Exit, Failure},
     local, serving, sites, spec_file,
 };
-use agent::{Settings, keeper};
+use agent::{
+    Settings,
+    doors::{self, Door, Doors, Taken},
+    keeper,
+};
 use anyhow::Context as _;
 use controller::Context;
 use domain::spec::shape::Noun;
 use server::{Certificates, Routers};
-use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 use store::Store;
 use tokio::{
     runtime::{Builder, Runtime},
@@ -59,15 +71,16 @@ async fn serve(config: &Config) -> Done {
         (Some(certificate), Some(key)) => Certificates::Given { certificate: certificate.clone(), key: key.clone() },
         _ => Certificates::Own { keys: keys.clone() },
     };
-    let listening = server::listen(config.listen, !config.listen_chosen, config.http, &certificates).await;
-    let listening = listening.map_err(|error| listen_failure(&error))?;
+    let keeper = doors::of_server(&home);
+    let mut kept = doors::take(&keeper);
+    let listening = listen(config, &certificates, &mut kept).await?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let authority = fs::read(agent::server::authority_file(&home)).ok();
     let bundle = server::write_bundle(&keys, authority.as_deref()).context("cannot write the file of authorities")?;
     let authority_pem = authority_of(config, &certificates)?;
-    let routers = Routers::new(store.clone(), server::clock::now);
+    let routers = Routers::with_keys(store.clone(), &keys, server::clock::now);
     let (_, table) = routers.current(store::HERE).await.map_err(|error| store_failure(&error))?;
-    let own = serving::start(config, &certificates, &table)?;
+    let own = serving::start(config, &certificates, &table, &mut kept)?;
     let counted = own.routes.clone();
     routers.show_counters(move |endpoint| counted.counters(endpoint));
     let known = serving::Known {
@@ -112,24 +125,40 @@ async fn serve(config: &Config) -> Done {
     let address =
         agent::server::Address { pid: std::process::id(), url: listening.url.clone(), version, home: home.clone() };
     let url = listening.url.clone();
+    let sockets = ["https", "http"].into_iter().zip(listening.sockets().context("cannot copy a socket")?);
+    let sockets = sockets.chain(own.sockets.into_iter().map(|socket| ("router", socket)));
+    let doors: Vec<Door> = sockets.map(|(name, socket)| Door { name, socket }).collect();
     let served = server::serve(listening, store, settings, &keys, stop.clone());
     local::announce(&address)?;
     tracing::info!(url, home = %home.display(), "serving");
     let name = format!("server-{}", std::process::id());
     let ask = async |news| Ok(routers.exchange(store::HERE, news, serving::EXCHANGE).await?);
-    let following = serving::follow(&own.routes, &name, ask);
+    let following = async { tokio::join!(serving::follow(&own.routes, &name, ask), doors::leave(&keeper, &doors)) };
     let work = async { tokio::join!(served, controller::run(context, stop), until_told(stop_sender)) };
     // The router and stewards need nobody to finish what they have begun.
     let (served, (), ()) = tokio::select! {
         done = work => done,
-        () = following => unreachable!("it has no end"),
+        _ = following => unreachable!("it has no end"),
         () = stewards.run() => unreachable!("it has no end"),
     };
+    drop(doors);
     own.running.stop();
     let _ = tokio::task::spawn_blocking(|| own.running.join()).await;
     served.context("the server stopped")?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Listens where the last server did, if its sockets are kept: whoever has called since waits there.
+async fn listen(config: &Config, certificates: &Certificates, kept: &mut Taken) -> Done<server::Listening> {
+    let any_port = !config.listen_chosen;
+    let port = if any_port { 0 } else { config.listen.port() };
+    let kept = server::Kept {
+        https: kept.claim("https", SocketAddr::new(config.listen.ip(), port)).pop(),
+        http: config.http.and_then(|address| kept.claim("http", address).pop()),
+    };
+    let listening = server::listen(config.listen, any_port, config.http, certificates, kept).await;
+    listening.map_err(|error| listen_failure(&error))
 }
 
 /// The authority that others are to trust: our own, or the one the operator says has signed the given certificate.
@@ -157,7 +186,7 @@ pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode>
     provide_crypto();
     raise_open_files();
     let runtime = small_runtime()?;
-    let (name, server) = (router_name(), serving::Server::new(&command.config));
+    let (name, server, home) = (router_name(), serving::Server::new(&command.config), &command.config.home);
     let table = match &args.routes {
         Some(file) => {
             let (tree, _) = spec_file::tree(Noun::Routes, file, &[])?;
@@ -182,7 +211,15 @@ pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode>
         clock: server::clock::now,
     };
     let routes = router::Routes::new(&table);
-    let running = router::start(settings, routes.clone()).map_err(|error| router_failure(&error))?;
+    let mut sockets = match settings.share_port {
+        true => doors::take(&doors::of_router(home, settings.listen.port())).claim("router", settings.listen),
+        false => Vec::new(),
+    };
+    if sockets.is_empty() {
+        sockets = router::bind_all(&settings).map_err(|error| router_failure(&error))?;
+    }
+    let doors = hand_on(home, &sockets);
+    let running = router::start_on(sockets, settings, routes.clone()).map_err(|error| router_failure(&error))?;
     command.output.note(&format!("the router answers at {scheme}://{}", running.address));
     let (stop, _) = watch::channel(false);
     runtime.block_on(async {
@@ -193,6 +230,9 @@ pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode>
         }
     });
     command.output.note("stopping; requests that run are finished");
+    if let Some(doors) = doors {
+        doors.put(Vec::new());
+    }
     running.stop();
     // Whoever asks a second time does not want to wait.
     runtime.block_on(async {
@@ -203,6 +243,16 @@ pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode>
     });
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Offers a router's sockets to its successor. Where that cannot be, they can still listen at the same port.
+fn hand_on(home: &Path, sockets: &[TcpListener]) -> Option<Doors> {
+    let port = sockets.first()?.local_addr().ok()?.port();
+    prepare_home(home).ok()?;
+    let doors = Doors::open(&doors::of_router(home, port)).ok()?;
+    let copy = |socket: &TcpListener| Some(("router".to_owned(), socket.try_clone().ok()?.into()));
+    doors.put(sockets.iter().filter_map(copy).collect());
+    Some(doors)
 }
 
 /// Runs the agent of this machine, a child of its keeper.

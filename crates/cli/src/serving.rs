@@ -8,6 +8,7 @@ use crate::{
     failure::{Done, Failure},
     local,
 };
+use agent::doors::Taken;
 use anyhow::Context;
 use domain::{
     serving::{Demand, RouterAnswer, RouterNews},
@@ -16,7 +17,14 @@ use domain::{
 use router::{Limits, Routes, Running, Settings, StartError, TlsFiles};
 use server::{Certificates, Routers};
 use std::{
-    collections::HashSet, fs, io::ErrorKind, net::SocketAddr, path::PathBuf, pin::Pin, sync::Mutex, time::Duration,
+    collections::HashSet,
+    fs,
+    io::ErrorKind,
+    net::{SocketAddr, TcpListener},
+    path::PathBuf,
+    pin::Pin,
+    sync::Mutex,
+    time::Duration,
 };
 use store::{Error, ServingKey, Store};
 use tokio::time::{Instant, sleep};
@@ -29,6 +37,8 @@ const NOTICE: Duration = Duration::from_millis(20);
 const AGAIN: Duration = Duration::from_millis(500);
 /// How long requests may take to finish when the server stops.
 const DRAIN: Duration = Duration::from_secs(10);
+/// More than this no machine needs for the callers of its own models, and their sockets fit into one message.
+const MOST_WORKERS: usize = 64;
 /// How long a first call may take, from the moment that replicas are ready.
 const PROOF: Duration = Duration::from_secs(15);
 
@@ -38,15 +48,18 @@ pub(crate) struct Embedded {
     pub(crate) running: Running,
     /// Where callers find it.
     pub(crate) url: String,
+    /// Copies of its sockets.
+    pub(crate) sockets: Vec<TcpListener>,
 }
 
-/// Starts the router of this server with the routes there are, before anyone can call it.
-pub(crate) fn start(config: &Config, certificates: &Certificates, table: &Table) -> Done<Embedded> {
+/// Starts the router of this server with the routes there are, before anyone can call it; at the sockets of the last one
+/// where these are kept.
+pub(crate) fn start(config: &Config, certificates: &Certificates, table: &Table, kept: &mut Taken) -> Done<Embedded> {
     let (certificate, key) = certificates.files().context("cannot use the certificate")?;
     let routes = Routes::new(table);
     let settings = |listen: SocketAddr| Settings {
         listen,
-        workers: std::thread::available_parallelism().map_or(1, Into::into),
+        workers: std::thread::available_parallelism().map_or(1, Into::into).min(MOST_WORKERS),
         tls: Some(TlsFiles { certificate: certificate.clone(), key: key.clone() }),
         http2: true,
         admin: None,
@@ -57,6 +70,8 @@ pub(crate) fn start(config: &Config, certificates: &Certificates, table: &Table)
         limits: Limits::default(),
         clock: server::clock::now,
     };
+    let port = if config.router_listen_chosen { config.router_listen.port() } else { 0 };
+    let kept = kept.claim("router", SocketAddr::new(config.router_listen.ip(), port));
     let mut tries = vec![config.router_listen];
     if !config.router_listen_chosen {
         // Endpoints keep their address when the server comes back.
@@ -64,14 +79,20 @@ pub(crate) fn start(config: &Config, certificates: &Certificates, table: &Table)
         tries.splice(0..0, last.map(|port| SocketAddr::new(config.router_listen.ip(), port)));
         tries.push(SocketAddr::new(config.router_listen.ip(), 0));
     }
-    let mut started = None;
+    let mut bound = Ok(kept);
     for listen in tries {
-        started = Some(router::start(settings(listen), routes.clone()));
-        if !matches!(&started, Some(Err(StartError::Listen(_, error))) if error.kind() == ErrorKind::AddrInUse) {
-            break;
+        match &bound {
+            Ok(sockets) if !sockets.is_empty() => break,
+            Err(StartError::Listen(_, error)) if error.kind() != ErrorKind::AddrInUse => break,
+            _ => bound = router::bind_all(&settings(listen)),
         }
     }
-    let running = started.expect("at least one address was tried").map_err(|error| {
+    let started = bound.and_then(|sockets| {
+        let copies = sockets.iter().map(TcpListener::try_clone).collect::<Result<_, _>>();
+        let copies = copies.map_err(|error| StartError::Listen(config.router_listen, error))?;
+        Ok((copies, router::start_on(sockets, settings(config.router_listen), routes.clone())?))
+    });
+    let (sockets, running) = started.map_err(|error| {
         let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
         let failure = Failure::input("cannot start the router").because(error.to_string()).because(cause);
         failure.hint("choose another address with the setting `router.listen`")
@@ -79,7 +100,7 @@ pub(crate) fn start(config: &Config, certificates: &Certificates, table: &Table)
     // Without it the next start only takes another port.
     let _ = fs::write(port_file(config), running.address.port().to_string());
     let url = config.router_public_url.clone().unwrap_or_else(|| address_of(running.address));
-    Ok(Embedded { routes, running, url })
+    Ok(Embedded { routes, running, url, sockets })
 }
 
 fn port_file(config: &Config) -> PathBuf {

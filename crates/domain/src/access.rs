@@ -19,6 +19,13 @@ pub enum Role {
 /// The workspace name that stands for every workspace and for the server itself.
 pub const EVERYWHERE: &str = "*";
 
+/// How a principal's own token begins; its id, a dot and its secret follow.
+pub const OWN_TOKEN: &str = "pgn.";
+
+/// Whom tokens are made for that open endpoints: the name that clients derive from this cloud's, and the one that they
+/// write whatever the cloud.
+pub const SCORING: [&str; 2] = ["https://ml.azure.local", "https://ml.azure.com"];
+
 impl Role {
     pub const ALL: [Role; 3] = [Role::Reader, Role::Contributor, Role::Owner];
 

@@ -96,6 +96,11 @@ impl Answer {
             ),
             Denied::Expired => (401, "ExpiredToken", "the token has expired; ask for a new one"),
             Denied::Elsewhere => (403, "OtherEndpoint", "the token is for another endpoint"),
+            Denied::NotAllowed => (
+                403,
+                "NotAllowed",
+                "you may not call this endpoint; `peregrine principal grant --role contributor` lets you",
+            ),
         };
         let answer = Answer::client(status, code, message);
         if status == 401 { answer.with("www-authenticate", "Bearer") } else { answer }

@@ -1,10 +1,13 @@
-//! Who may call an endpoint: holders of one of its two keys, or of a token that its token key signed.
+//! Who may call an endpoint: holders of one of its two keys, or of a token that its token key signed; or someone who proves
+//! who they are and whose role allows it.
 //!
 //! Keys are compared as digests and in constant time: how long a refusal takes says nothing about how much was right.
 
+mod callers;
 pub(crate) mod token;
 pub(crate) mod wrong;
 
+use callers::Callers;
 use domain::{
     Timestamp,
     spec::routes::{EndpointAuth, EndpointRoute, Secret},
@@ -20,7 +23,16 @@ type Digest = [u8; 32];
 /// What an endpoint asks of its callers.
 pub(crate) enum Access {
     Keys([Option<Digest>; 2]),
-    Tokens { endpoint: Box<str>, key: hmac::Key },
+    Tokens {
+        endpoint: Box<str>,
+        key: hmac::Key,
+    },
+    /// Tokens of this endpoint open it too: that is what its owners hand out.
+    Callers {
+        endpoint: Box<str>,
+        key: hmac::Key,
+        callers: Callers,
+    },
 }
 
 /// Why a caller is turned away.
@@ -33,6 +45,8 @@ pub(crate) enum Denied {
     Expired,
     /// A good token for another endpoint.
     Elsewhere,
+    /// Someone who is known, without a role that lets them call.
+    NotAllowed,
 }
 
 impl fmt::Debug for Access {
@@ -40,6 +54,7 @@ impl fmt::Debug for Access {
         f.write_str(match self {
             Access::Keys(_) => "Keys",
             Access::Tokens { .. } => "Tokens",
+            Access::Callers { .. } => "Callers",
         })
     }
 }
@@ -50,9 +65,10 @@ impl Access {
             EndpointAuth::Key => {
                 Access::Keys([&route.keys.primary, &route.keys.secondary].map(|key| key.as_ref().map(stored)))
             }
-            EndpointAuth::AmlToken => {
-                let secret = route.token_key.as_ref().map(Secret::reveal).unwrap_or_default();
-                Access::Tokens { endpoint: endpoint.into(), key: token::key(secret) }
+            EndpointAuth::AmlToken => Access::Tokens { endpoint: endpoint.into(), key: token_key(route) },
+            EndpointAuth::AadToken => {
+                let callers = Callers::of(&route.callers, &route.signers);
+                Access::Callers { endpoint: endpoint.into(), key: token_key(route), callers }
             }
         }
     }
@@ -68,8 +84,16 @@ impl Access {
                 if fits { Ok(()) } else { Err(Denied::Wrong) }
             }
             Access::Tokens { endpoint, key } => token::check(key, endpoint, bearer, clock()),
+            Access::Callers { endpoint, key, callers } => {
+                let now = clock();
+                callers.check(bearer, now).unwrap_or_else(|| token::check(key, endpoint, bearer, now))
+            }
         }
     }
+}
+
+fn token_key(route: &EndpointRoute) -> hmac::Key {
+    token::key(route.token_key.as_ref().map(Secret::reveal).unwrap_or_default())
 }
 
 fn bearer(value: &[u8]) -> Option<&[u8]> {
@@ -80,11 +104,15 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 /// The digest of a key that is written out, or the one that is written in its place.
 fn stored(key: &Secret) -> Digest {
     match key.reveal().strip_prefix("sha256:") {
-        Some(hex) => std::array::from_fn(|at| {
-            hex.get(2 * at..2 * at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()).unwrap_or(0)
-        }),
+        Some(hex) => unhex(hex),
         None => sha256(key.reveal().as_bytes()),
     }
+}
+
+fn unhex(hex: &str) -> Digest {
+    std::array::from_fn(|at| {
+        hex.get(2 * at..2 * at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()).unwrap_or(0)
+    })
 }
 
 fn sha256(bytes: &[u8]) -> Digest {

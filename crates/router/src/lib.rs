@@ -30,6 +30,6 @@ mod trace;
 mod worker;
 
 pub use auth::token::mint;
-pub use run::{Limits, Running, Settings, StartError, TlsFiles, start};
+pub use run::{Limits, Running, Settings, StartError, TlsFiles, bind_all, start, start_on};
 pub use table::Routes;
 pub use tls::TlsError;

@@ -133,12 +133,21 @@ impl Running {
 
 /// Binds the sockets and starts the threads.
 pub fn start(settings: Settings, routes: Routes) -> Result<Running, StartError> {
+    let listeners = bind_all(&settings)?;
+    start_on(listeners, settings, routes)
+}
+
+/// Starts a worker for each of these sockets, which share an address; `settings.workers` and `listen` do not matter.
+pub fn start_on(
+    mut listeners: Vec<std::net::TcpListener>,
+    settings: Settings,
+    routes: Routes,
+) -> Result<Running, StartError> {
     let certificate = match &settings.tls {
         Some(files) => Some(Arc::new(Certificate::read(files)?)),
         None => None,
     };
     let tls = certificate.as_ref().map(|certificate| Tls::new(certificate, settings.http2)).transpose()?;
-    let mut listeners = listeners(&settings)?;
     let address = local(&listeners[0], settings.listen)?;
     let admin = settings.admin.map(|address| bind(address, false)).transpose()?;
     let admin_address = match (&admin, settings.admin) {
@@ -195,7 +204,7 @@ fn thread(name: String, work: impl AsyncFnOnce() + Send + 'static) -> Result<Joi
 }
 
 /// One listener a worker, all on the same port.
-fn listeners(settings: &Settings) -> Result<Vec<std::net::TcpListener>, StartError> {
+pub fn bind_all(settings: &Settings) -> Result<Vec<std::net::TcpListener>, StartError> {
     let mut address = settings.listen;
     if !settings.share_port && address.port() != 0 {
         // Sharing a port by accident would send half of the requests to the wrong router.

@@ -13,13 +13,19 @@ pub(crate) mod sessions;
 pub(crate) use jwt::{Claims, Keys, LIFE_SECONDS};
 pub(crate) use limits::Limits;
 pub(crate) use links::{link_opens, sign_folder_link, sign_link};
-pub(crate) use principals::{Principals, digest};
+pub(crate) use principals::{Principals, allow, digest};
 
 use crate::problem::Problem;
 use axum::http::StatusCode;
-use domain::{AttemptId, Role, Timestamp, access::EVERYWHERE};
-use principals::{Roles, allow};
-use std::{io, path::Path};
+use domain::{
+    AttemptId, Role, Timestamp,
+    access::{EVERYWHERE, OWN_TOKEN},
+};
+use principals::Roles;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 use store::{
     PrincipalRow,
     secrets::{Keyring, hex, write_owner_only},
@@ -93,14 +99,16 @@ pub(crate) struct Tokens {
     pub(crate) principals: Principals,
 }
 
-/// How a principal's own token begins; its id and its secret follow.
-const OWN_TOKEN: &str = "pgn.";
+/// Where the keys of web tokens lie.
+pub(crate) fn tokens_folder(keys: &Path) -> PathBuf {
+    keys.join("tokens")
+}
 
 impl Tokens {
     pub(crate) fn load_or_make(folder: &Path, keyring: &Keyring, now: Timestamp) -> io::Result<Tokens> {
         let digest = |role| Ok::<_, io::Error>(fingerprint(&make_token(folder, role, keyring)?));
         let owner = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "local user".into());
-        let keys = Keys::load_or_make(&folder.join("tokens"), keyring, now)?;
+        let keys = Keys::load_or_make(&tokens_folder(folder), keyring, now)?;
         Ok(Tokens { user: digest("user")?, agent: digest("agent")?, owner, keys, principals: Principals::default() })
     }
 

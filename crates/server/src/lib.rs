@@ -24,7 +24,7 @@ mod webhooks;
 pub use app::{App, Settings};
 pub use auth::{Caller, Who, cluster_token, make_token};
 pub use http::assets::register_outputs;
-pub use listen::{Listening, StartError, listen, serve};
+pub use listen::{Kept, Listening, StartError, listen, serve};
 pub use problem::Problem;
 pub use routers::Routers;
 pub use tls::{Certificates, write_bundle};

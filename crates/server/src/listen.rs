@@ -17,7 +17,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
 };
-use std::{convert::Infallible, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, net::SocketAddr, os::fd::AsFd, path::Path, sync::Arc, time::Duration};
 use store::Store;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -53,24 +53,36 @@ pub enum StartError {
     Store(#[from] store::Error),
 }
 
-/// Binds the sockets. With `any_port`, a taken port is replaced by a free one.
+/// Sockets of an earlier server, with callers that wait at them.
+#[derive(Debug, Default)]
+pub struct Kept {
+    pub https: Option<std::net::TcpListener>,
+    pub http: Option<std::net::TcpListener>,
+}
+
+/// Binds the sockets that are not kept. With `any_port`, a taken port is replaced by a free one.
 pub async fn listen(
     address: SocketAddr,
     any_port: bool,
     http: Option<SocketAddr>,
     certificates: &Certificates,
+    mut kept: Kept,
 ) -> Result<Listening, StartError> {
-    let bind = async |address: SocketAddr| {
-        TcpListener::bind(address).await.map_err(|error| StartError::Listen(address, error))
+    let bind = async |address: SocketAddr, kept: Option<std::net::TcpListener>| {
+        let bound = match kept {
+            Some(socket) => TcpListener::from_std(socket),
+            None => TcpListener::bind(address).await,
+        };
+        bound.map_err(|error| StartError::Listen(address, error))
     };
-    let https = match bind(address).await {
+    let https = match bind(address, kept.https.take()).await {
         Err(StartError::Listen(_, error)) if any_port && error.kind() == io::ErrorKind::AddrInUse => {
-            bind(SocketAddr::new(address.ip(), 0)).await?
+            bind(SocketAddr::new(address.ip(), 0), None).await?
         }
         other => other?,
     };
     let http = match http {
-        Some(address) => Some(bind(address).await?),
+        Some(address) => Some(bind(address, kept.http.take()).await?),
         None => None,
     };
     let bound = https.local_addr().map_err(|error| StartError::Listen(address, error))?;
@@ -79,6 +91,14 @@ pub async fn listen(
     let (config, certificate) = certificates.config()?;
     let acceptor = TlsAcceptor::from(config);
     Ok(Listening { https, http, acceptor, certificate, url: format!("https://{host}:{}", bound.port()) })
+}
+
+impl Listening {
+    /// Copies of the sockets: https, then http where there is one.
+    pub fn sockets(&self) -> io::Result<Vec<std::net::TcpListener>> {
+        let all = std::iter::once(&self.https).chain(&self.http);
+        all.map(|socket| socket.as_fd().try_clone_to_owned().map(Into::into)).collect()
+    }
 }
 
 /// Serves until `stop` turns true, then lets requests in flight finish for a moment.

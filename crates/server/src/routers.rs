@@ -19,6 +19,7 @@ use std::{
     collections::{HashMap, HashSet, VecDeque},
     fmt,
     net::SocketAddr,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, OnceLock},
     time::Duration,
 };
@@ -43,6 +44,8 @@ type Counters = Box<dyn Fn(&str) -> String + Send + Sync>;
 
 struct Inner {
     store: Store,
+    /// Where the keys lie that web tokens are signed with.
+    keys: Option<PathBuf>,
     /// Of the router in this process.
     counters: OnceLock<Counters>,
     clock: fn() -> Timestamp,
@@ -75,9 +78,19 @@ impl fmt::Debug for Routers {
 
 impl Routers {
     pub fn new(store: Store, clock: fn() -> Timestamp) -> Routers {
+        Routers::of_home(store, None, clock)
+    }
+
+    /// Routers that also believe web tokens signed with the keys of a home.
+    pub fn with_keys(store: Store, keys: &Path, clock: fn() -> Timestamp) -> Routers {
+        Routers::of_home(store, Some(crate::auth::tokens_folder(keys)), clock)
+    }
+
+    fn of_home(store: Store, keys: Option<PathBuf>, clock: fn() -> Timestamp) -> Routers {
         Routers(Arc::new(Inner {
             counters: OnceLock::new(),
             store,
+            keys,
             clock,
             reading: tokio::sync::Mutex::default(),
             state: Mutex::default(),
@@ -119,7 +132,12 @@ impl Routers {
     pub async fn current(&self, site: &str) -> Result<(u64, Arc<Routes>), Error> {
         let _turn = self.0.reading.lock().await;
         let wanted = site.to_owned();
-        let routes = self.0.store.read(move |tx| build::routes(tx, &wanted)).await?;
+        let (inner, now) = (Arc::clone(&self.0), (self.0.clock)());
+        let signers = move || {
+            let keys = inner.keys.as_deref().and_then(|folder| crate::auth::Keys::load(folder).ok());
+            keys.map(|keys| keys.public(now)).unwrap_or_default()
+        };
+        let routes = self.0.store.read(move |tx| build::routes(tx, &wanted, signers, now)).await?;
         let mut sites = self.sites();
         let state = sites.entry(site.to_owned()).or_default();
         if state.version == 0 || *state.routes != routes {

@@ -28,7 +28,7 @@ fn blue_becomes_green_without_a_change_for_callers() {
     assert_eq!(home.answer(&["-d", "blue"])["weights"], "1 2 3", "each deployment has its own model");
 
     home.traffic("blue=90 green=10");
-    let by = test(&home, "50", "10s");
+    let by = test(&home, "100", "5s");
     let [blue, green] = ["blue", "green"].map(|name| by[name].as_f64().unwrap_or(0.0));
     let n = blue + green;
     let chi = (blue - 0.9 * n).powi(2) / (0.9 * n) + (green - 0.1 * n).powi(2) / (0.1 * n);

@@ -8,6 +8,7 @@ use super::{
     check::{self, Spec},
     shape::Noun,
 };
+use crate::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt, net::SocketAddr};
 
@@ -26,6 +27,10 @@ pub struct EndpointRoute {
     pub keys: EndpointKeys,
     /// Verifies tokens; required with `aml_token`.
     pub token_key: Option<Secret>,
+    /// With `aad_token`: everyone known, by id, and the jobs of a workspace as `job:<workspace>/`.
+    pub callers: BTreeMap<String, KnownCaller>,
+    /// With `aad_token`: public keys of web tokens by their ids, Ed25519 in URL-safe base64.
+    pub signers: BTreeMap<String, String>,
     /// Percent by deployment; together 0 or 100.
     pub traffic: BTreeMap<String, u32>,
     /// Percent of requests of which one deployment gets a copy.
@@ -43,6 +48,19 @@ pub enum EndpointAuth {
     #[default]
     Key,
     AmlToken,
+    /// Callers prove who they are; a server's routes only.
+    AadToken,
+}
+
+/// Someone who may hold a token.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KnownCaller {
+    /// SHA-256 of their secret, in hexadecimal; empty where they have none.
+    pub digest: String,
+    /// Whether their role lets them call the endpoint.
+    pub may_score: bool,
+    pub expires_at: Option<Timestamp>,
 }
 
 /// Two, so that one can be changed while callers still use the other.
@@ -121,6 +139,8 @@ impl Default for EndpointRoute {
             auth_mode: EndpointAuth::Key,
             keys: EndpointKeys::default(),
             token_key: None,
+            callers: BTreeMap::new(),
+            signers: BTreeMap::new(),
             traffic: BTreeMap::new(),
             mirror_traffic: BTreeMap::new(),
             hosts: Vec::new(),

@@ -32,7 +32,7 @@ pub(super) fn check(key: &hmac::Key, endpoint: &str, token: &[u8], now: Timestam
     }
 }
 
-fn split_last(text: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn split_last(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = text.iter().rposition(|b| *b == b'.')?;
     Some((&text[..at], &text[at + 1..]))
 }

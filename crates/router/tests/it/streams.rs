@@ -117,6 +117,28 @@ fn long_bodies_pass_both_ways_in_little_memory() {
     assert_eq!(caller.ask(&get("/healthz", "")).status, 200, "the connection goes on");
 }
 
+#[test]
+fn an_answer_of_two_gigabytes_passes_in_little_memory() {
+    const LENGTH: u64 = (2 << 30) + 1;
+    let replica = Replica::start(|_, stream| {
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {LENGTH}\r\n\r\n");
+        std::io::copy(&mut std::io::repeat(7).take(LENGTH), stream).is_ok()
+    });
+    let world = World::start(&iris(&[&replica], ""));
+    let mut caller = world.connect();
+    caller.send(&post("", "x"));
+    let before = resident();
+    assert!(until(&mut caller, "\r\n\r\n").starts_with("HTTP/1.1 200"));
+    let (mut left, mut piece, mut most) = (LENGTH, vec![0; 1 << 20], 0);
+    while left > 0 {
+        let read = caller.stream.read(&mut piece).unwrap();
+        assert!(read > 0, "{left} bytes are missing");
+        left -= read as u64;
+        most = most.max(resident());
+    }
+    assert!(most.saturating_sub(before) < 32 << 20, "grew by {} MiB", (most - before) >> 20);
+}
+
 /// Bytes of memory this process holds.
 fn resident() -> usize {
     let pages = fs::read_to_string("/proc/self/statm").unwrap();

@@ -1,17 +1,22 @@
-//! Bearer tokens in the form the Azure clients insist on: JSON web tokens, signed with a key of this server.
+//! Bearer tokens in the form the Azure clients insist on: JSON web tokens, signed with a key of this server. Those for
+//! scoring are signed such that routers can check them and make none.
 //!
 //! Keys lie in the home, one file each, the newest signs. Invariant: a token is believed only if a key that is still
 //! here signed it, it is meant for this server, and its time is not over.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
-use domain::Timestamp;
-use ring::hmac;
+use domain::{Timestamp, access::SCORING};
+use ring::{
+    hmac,
+    signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey},
+};
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::BTreeMap,
     fs, io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::RwLock,
+    sync::{Arc, RwLock},
 };
 use store::secrets::{Keyring, hex, write_owner_only};
 
@@ -43,7 +48,29 @@ struct Header {
 pub(crate) struct Keys {
     folder: PathBuf,
     /// Oldest first.
-    keys: RwLock<Vec<(String, hmac::Key)>>,
+    keys: RwLock<Vec<(String, Signer)>>,
+}
+
+#[derive(Clone)]
+struct Signer {
+    own: hmac::Key,
+    scoring: Arc<Ed25519KeyPair>,
+}
+
+impl Signer {
+    fn of(secret: &[u8]) -> io::Result<Signer> {
+        let own = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let scoring = Ed25519KeyPair::from_seed_unchecked(hmac::sign(&own, b"scoring tokens").as_ref());
+        Ok(Signer { scoring: Arc::new(scoring.map_err(io::Error::other)?), own })
+    }
+
+    fn verifies(&self, alg: &str, text: &[u8], signature: &[u8]) -> bool {
+        match alg {
+            "HS256" => hmac::verify(&self.own, text, signature).is_ok(),
+            "EdDSA" => UnparsedPublicKey::new(&ED25519, self.scoring.public_key()).verify(text, signature).is_ok(),
+            _ => false,
+        }
+    }
 }
 
 /// The longest a token may live.
@@ -54,13 +81,27 @@ const RETIRED_MS: i64 = LIFE_SECONDS * 1000 + 60_000;
 impl Keys {
     /// Reads the keys under `folder`, making the first.
     pub(crate) fn load_or_make(folder: &Path, keyring: &Keyring, now: Timestamp) -> io::Result<Keys> {
-        let keys = Keys { folder: folder.to_owned(), keys: RwLock::default() };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        keys.read()?;
+        let keys = Keys::load(folder)?;
         if keys.keys.read().expect("nothing panics while it holds the keys").is_empty() {
             keys.rotate(keyring, now)?;
         }
         Ok(keys)
+    }
+
+    /// Reads the keys there are.
+    pub(crate) fn load(folder: &Path) -> io::Result<Keys> {
+        let keys = Keys { folder: folder.to_owned(), keys: RwLock::default() };
+        keys.read()?;
+        Ok(keys)
+    }
+
+    /// What tokens for scoring are checked with, by the ids of their keys.
+    pub(crate) fn public(&self, now: Timestamp) -> BTreeMap<String, String> {
+        let retired = self.retired(now);
+        let keys = self.keys.read().expect("nothing panics while it holds the keys");
+        let good = keys.iter().filter(|(id, _)| !retired.contains(id));
+        good.map(|(id, key)| (id.clone(), BASE64.encode(key.scoring.public_key()))).collect()
     }
 
     /// Makes a new key that signs from now on, and removes those whose time is over; the id of the new one.
@@ -77,7 +118,7 @@ impl Keys {
     /// Keys that were replaced so long ago that nothing they signed can be good any more.
     fn retired(&self, now: Timestamp) -> Vec<String> {
         let keys = self.keys.read().expect("nothing panics while it holds the keys");
-        let over = |pair: &[(String, hmac::Key)]| made_at(&pair[1].0).is_none_or(|at| now.0 - at > RETIRED_MS);
+        let over = |pair: &[(String, Signer)]| made_at(&pair[1].0).is_none_or(|at| now.0 - at > RETIRED_MS);
         keys.windows(2).filter(|pair| over(pair)).map(|pair| pair[0].0.clone()).collect()
     }
 
@@ -92,7 +133,7 @@ impl Keys {
             if path.extension().is_some_and(|end| end == "key")
                 && let Some(id) = path.file_stem().and_then(|stem| stem.to_str())
             {
-                found.push((id.to_owned(), hmac::Key::new(hmac::HMAC_SHA256, &fs::read(&path)?)));
+                found.push((id.to_owned(), Signer::of(&fs::read(&path)?)?));
             }
         }
         found.sort_by(|a, b| a.0.cmp(&b.0));
@@ -103,11 +144,16 @@ impl Keys {
     pub(crate) fn sign(&self, claims: &Claims) -> String {
         let keys = self.keys.read().expect("nothing panics while it holds the keys");
         let (id, key) = keys.last().expect("a home has at least one key");
-        let header = Header { alg: "HS256".into(), typ: "JWT".into(), kid: id.clone() };
+        let scoring = SCORING.contains(&claims.aud.as_str());
+        let alg = if scoring { "EdDSA" } else { "HS256" };
+        let header = Header { alg: alg.into(), typ: "JWT".into(), kid: id.clone() };
         let part = |bytes: Vec<u8>| BASE64.encode(bytes);
         let header = part(serde_json::to_vec(&header).expect("a header is plain data"));
         let text = format!("{header}.{}", part(serde_json::to_vec(claims).expect("claims are plain data")));
-        let signature = BASE64.encode(hmac::sign(key, text.as_bytes()));
+        let signature = match scoring {
+            true => BASE64.encode(key.scoring.sign(text.as_bytes())),
+            false => BASE64.encode(hmac::sign(&key.own, text.as_bytes())),
+        };
         format!("{text}.{signature}")
     }
 
@@ -116,15 +162,14 @@ impl Keys {
         let (text, signature) = token.rsplit_once('.')?;
         let (header, claims) = text.split_once('.')?;
         let header: Header = serde_json::from_slice(&BASE64.decode(header).ok()?).ok()?;
-        if header.alg != "HS256" {
-            return None;
-        }
         if self.retired(now).contains(&header.kid) {
             return None;
         }
         let keys = self.keys.read().expect("nothing panics while it holds the keys");
         let (_, key) = keys.iter().find(|(id, _)| *id == header.kid)?;
-        hmac::verify(key, text.as_bytes(), &BASE64.decode(signature).ok()?).ok()?;
+        if !key.verifies(&header.alg, text.as_bytes(), &BASE64.decode(signature).ok()?) {
+            return None;
+        }
         let claims: Claims = serde_json::from_slice(&BASE64.decode(claims).ok()?).ok()?;
         let seconds = now.0 / 1000;
         let short = claims.exp.saturating_sub(claims.iat) <= LIFE_SECONDS;

@@ -13,16 +13,16 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
+use domain::access::SCORING;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
 /// The cloud's name, which clients must be told so that they never fall back to another.
 pub(crate) const CLOUD: &str = "Peregrine";
-/// Who pipeline jobs and scoring ask a token for; clients derive it from the portal's name.
-const LEARNING: &str = "https://ml.azure.local";
-/// Clients write this audience for scoring whatever the cloud.
-const LEARNING_PUBLIC: &str = "https://ml.azure.com";
+/// Who pipeline jobs and scoring ask a token for.
+const LEARNING: &str = SCORING[0];
+const LEARNING_PUBLIC: &str = SCORING[1];
 /// Clients write this audience for a registry they share with, whatever the cloud.
 const MANAGEMENT_PUBLIC: &str = "https://management.azure.com";
 const STORAGE: &str = "https://storage.azure.com";
@@ -69,7 +69,7 @@ pub(crate) async fn openid(State(app): State<App>, Path(tenant): Path<String>) -
         "issuer": base, "token_endpoint": format!("{base}/oauth2/v2.0/token"),
         "authorization_endpoint": format!("{base}/oauth2/v2.0/authorize"),
         "token_endpoint_auth_methods_supported": ["client_secret_post"], "response_types_supported": ["code"],
-        "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["HS256"],
+        "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["HS256", "EdDSA"],
     }))
 }
 

@@ -1,22 +1,27 @@
 //! Routes from what is on record: endpoints and their keys, deployments and their replicas.
 
-use crate::http::records::Kind;
+use crate::{auth::allow, http::records::Kind};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use domain::{
-    Timestamp,
+    Role, Timestamp,
     serving::Provisioning,
-    spec::routes::{DeploymentRoute, EndpointAuth, EndpointKeys, EndpointRoute, Routes, Secret},
+    spec::routes::{DeploymentRoute, EndpointAuth, EndpointKeys, EndpointRoute, KnownCaller, Routes, Secret},
 };
 use ring::hmac;
 use serde_json::Value;
 use std::{collections::BTreeMap, net::SocketAddr};
-use store::{Error, RecordKey, RecordRow, ServingRow, Tx, secrets::Keyring};
+use store::{Error, PrincipalRow, RecordKey, RecordRow, ServingRow, Tx, secrets::Keyring};
 
 /// How long a request is held for a replica that is being replaced.
 const REPLACED_MS: u64 = 10_000;
 
-/// The routes of a site: of endpoints that are served there.
-pub(super) fn routes(tx: &mut Tx<'_>, site: &str) -> Result<Routes, Error> {
+/// The routes of a site: of endpoints that are served there. `signers` is asked only where callers prove who they are.
+pub(super) fn routes(
+    tx: &mut Tx<'_>,
+    site: &str,
+    signers: impl Fn() -> BTreeMap<String, String>,
+    now: Timestamp,
+) -> Result<Routes, Error> {
     let mut routes = Routes::default();
     let endpoints = tx.records_of(Kind::OnlineEndpoint.table())?;
     if endpoints.is_empty() {
@@ -33,6 +38,9 @@ pub(super) fn routes(tx: &mut Tx<'_>, site: &str) -> Result<Routes, Error> {
             continue;
         }
         let mut route = endpoint(tx, &row, &body)?;
+        if route.auth_mode == EndpointAuth::AadToken {
+            (route.callers, route.signers) = (callers(tx, &row.key.workspace, now)?, signers());
+        }
         let own = servings.iter().filter(|serving| {
             serving.key.workspace == row.key.workspace
                 && serving.key.endpoint == row.key.name
@@ -57,11 +65,13 @@ pub(crate) fn site_of(tx: &mut Tx<'_>, workspace: &str, endpoint: &Value) -> Res
 }
 
 fn endpoint(tx: &mut Tx<'_>, row: &RecordRow, body: &Value) -> Result<EndpointRoute, Error> {
-    let (properties, by_key) = (&body["properties"], is_opened_by_key(body));
+    let properties = &body["properties"];
+    let auth_mode = auth_mode(body);
+    let by_key = auth_mode == EndpointAuth::Key;
     let keys = tx.record_secret(&row.key)?;
     let digest = |name: &str| keys.get(name).filter(|_| by_key).map(|key| Secret::new(digest(key)));
     Ok(EndpointRoute {
-        auth_mode: if by_key { EndpointAuth::Key } else { EndpointAuth::AmlToken },
+        auth_mode,
         keys: EndpointKeys { primary: digest("primaryKey"), secondary: digest("secondaryKey") },
         token_key: (!by_key).then(|| Secret::new(token_key(tx.keyring(), &row.key))),
         traffic: shares(&properties["traffic"]),
@@ -91,14 +101,29 @@ pub(crate) fn endpoint_token(keyring: &Keyring, key: &RecordKey, expires: Timest
 /// What opens an endpoint; `None` where there is none of that name.
 pub(super) fn bearer(tx: &mut Tx<'_>, key: &RecordKey, expires: Timestamp) -> Result<Option<String>, Error> {
     let Some(row) = tx.record(key)? else { return Ok(None) };
-    match is_opened_by_key(&serde_json::from_str(&row.body).unwrap_or_default()) {
-        true => Ok(tx.record_secret(key)?.remove("primaryKey")),
-        false => Ok(Some(endpoint_token(tx.keyring(), key, expires))),
+    match auth_mode(&serde_json::from_str(&row.body).unwrap_or_default()) {
+        EndpointAuth::Key => Ok(tx.record_secret(key)?.remove("primaryKey")),
+        _ => Ok(Some(endpoint_token(tx.keyring(), key, expires))),
     }
 }
 
-fn is_opened_by_key(body: &Value) -> bool {
-    body["properties"]["authMode"].as_str().is_none_or(|mode| mode.eq_ignore_ascii_case("key"))
+fn auth_mode(body: &Value) -> EndpointAuth {
+    match body["properties"]["authMode"].as_str().unwrap_or("Key") {
+        mode if mode.eq_ignore_ascii_case("key") => EndpointAuth::Key,
+        mode if mode.eq_ignore_ascii_case("aadtoken") => EndpointAuth::AadToken,
+        _ => EndpointAuth::AmlToken,
+    }
+}
+
+/// Everyone who is known, and whether they may call endpoints of a workspace.
+fn callers(tx: &mut Tx<'_>, workspace: &str, now: Timestamp) -> Result<BTreeMap<String, KnownCaller>, Error> {
+    let over = |row: &PrincipalRow| row.revoked_at.is_some() || row.expires_at.is_some_and(|at| at <= now);
+    let people = tx.principals()?.into_iter().filter(|row| !over(row)).map(|row| {
+        let may_score = allow(&row.roles, workspace, Role::Contributor);
+        (row.id, KnownCaller { digest: row.digest, may_score, expires_at: row.expires_at })
+    });
+    let jobs = (format!("job:{workspace}/"), KnownCaller { may_score: true, ..KnownCaller::default() });
+    Ok(people.chain([jobs]).collect())
 }
 
 /// What tokens for an endpoint are signed with; never shown, and made anew whenever it is needed.

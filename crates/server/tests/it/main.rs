@@ -177,7 +177,9 @@ async fn serve(
     listens: oneshot::Sender<String>,
 ) {
     let certificates = Certificates::Own { keys: keys.clone() };
-    let listening = server::listen("127.0.0.1:0".parse().unwrap(), false, None, &certificates).await.unwrap();
+    let listening = server::listen("127.0.0.1:0".parse().unwrap(), false, None, &certificates, server::Kept::default())
+        .await
+        .unwrap();
     listens.send(listening.url.clone()).unwrap();
     server::serve(listening, store, settings, &keys, stop).await.unwrap();
 }

@@ -28,7 +28,8 @@ async fn a_renewed_certificate_is_served_without_a_restart_and_a_broken_one_is_n
     let token = make_token(&keys, "user", store.keyring()).unwrap();
     let files = ["cert.pem", "key.pem"].map(|name| home.path().join(name));
     let given = Certificates::Given { certificate: files[0].clone(), key: files[1].clone() };
-    let listening = server::listen("127.0.0.1:0".parse().unwrap(), false, None, &given).await.unwrap();
+    let listening =
+        server::listen("127.0.0.1:0".parse().unwrap(), false, None, &given, server::Kept::default()).await.unwrap();
     let url = listening.url.clone();
     let (_stop, stopped) = watch::channel(false);
     let serving = server::serve(listening, store, settings(), &keys, stopped);

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a secret is kept as a digest; what was given out once cannot be read back.
 
-use crate::{Error, Row, Tx};
+use crate::{Bell, Error, Row, Tx};
 use domain::{Role, Timestamp};
 use std::collections::BTreeMap;
 
@@ -60,6 +60,8 @@ impl Tx<'_> {
              on conflict (principal, workspace) do update set role = ?3",
             &[principal.into(), workspace.into(), role.as_str().into()],
         )?;
+        // Who may call an endpoint is part of its routes; so below.
+        self.ring(Bell::Serving);
         Ok(())
     }
 
@@ -67,6 +69,7 @@ impl Tx<'_> {
     pub fn ungrant(&mut self, principal: &str, workspace: &str) -> Result<bool, Error> {
         let gone = self
             .exec("delete from roles where principal = ?1 and workspace = ?2", &[principal.into(), workspace.into()])?;
+        self.ring(Bell::Serving);
         Ok(gone > 0)
     }
 
@@ -76,6 +79,7 @@ impl Tx<'_> {
             "update principals set revoked_at = ?2 where id = ?1 and revoked_at is null",
             &[id.into(), now.into()],
         )?;
+        self.ring(Bell::Serving);
         Ok(())
     }
 }

@@ -1,0 +1,127 @@
+//! Servers and routers come and go under steady load, and no caller notices.
+
+use super::{codes::codes, serving};
+use crate::harness::{Home, processes_with, signal};
+use std::{
+    io::{BufRead, BufReader},
+    net::TcpListener,
+    process::{Child, Stdio},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    thread,
+};
+
+const ROOMY: &str = "request_settings: {max_concurrent_requests_per_instance: 8, max_queue_wait_ms: 20000, \
+                     request_timeout_ms: 20000}";
+
+/// Calls `uri` on connections that are kept, and on one connection a call, while `disturb` runs; every answer is 200.
+/// `disturb` gets what waits for a few more answers.
+fn undisturbed(home: &Home, uri: &str, disturb: impl FnOnce(&dyn Fn())) {
+    let key = home.json(&["online-endpoint", "get-credentials", "-n", "iris"])["primaryKey"].clone();
+    let key = format!("authorization: Bearer {}", key.as_str().unwrap());
+    let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let call = |kept: usize| {
+        let mut answers = Vec::new();
+        while !over.load(Relaxed) {
+            answers.extend(codes(home, &["-H", &key], &vec![uri; kept]));
+            answered.fetch_add(kept, Relaxed);
+        }
+        answers
+    };
+    let go_on = || {
+        let until = answered.load(Relaxed) + 30;
+        home.until("more answers", || answered.load(Relaxed) >= until);
+    };
+    thread::scope(|scope| {
+        let call = &call;
+        let callers = [1, 1, 20].map(|kept| scope.spawn(move || call(kept)));
+        disturb(&go_on);
+        over.store(true, Relaxed);
+        let answers: Vec<String> = callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
+        let lost: Vec<&String> = answers.iter().filter(|code| *code != "200").collect();
+        assert!(lost.is_empty(), "{} of {} failed: {lost:?}", lost.len(), answers.len());
+    });
+}
+
+#[test]
+fn a_server_that_restarts_refuses_no_call_and_loses_none() {
+    let home = serving(ROOMY);
+    let uri = uri(&home);
+    undisturbed(&home, &uri, |go_on| {
+        for _ in 0..3 {
+            home.ok(&["server", "stop"]);
+            home.ok(&["server", "start", "-o", "none"]);
+            go_on();
+        }
+    });
+    assert_eq!(uri, self::uri(&home), "endpoints keep their address");
+}
+
+#[test]
+fn an_agent_that_is_killed_costs_no_call() {
+    let home = serving(ROOMY);
+    let uri = uri(&home);
+    let agent = || {
+        let all = processes_with(&home.home().display().to_string()).into_iter();
+        all.filter(|(_, line)| line.contains("agent run")).map(|(pid, _)| pid).next()
+    };
+    undisturbed(&home, &uri, |go_on| {
+        for _ in 0..3 {
+            let before = agent();
+            signal(before.unwrap(), "KILL");
+            home.until("the agent to be back", || agent().is_some_and(|pid| Some(pid) != before));
+            go_on();
+        }
+    });
+}
+
+#[test]
+fn a_server_that_is_killed_refuses_no_call() {
+    let home = serving(ROOMY);
+    let uri = uri(&home);
+    home.kill("server");
+    thread::scope(|scope| {
+        let call = scope.spawn(|| codes(&home, &[], &[&uri]));
+        home.ok(&["server", "start", "-o", "none"]);
+        assert_eq!(call.join().unwrap(), ["401"], "the call waited for the server");
+    });
+}
+
+#[test]
+fn a_router_that_is_replaced_refuses_no_call_and_loses_none() {
+    let home = serving(ROOMY);
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let uri = format!("http://{address}/api/v1/endpoint/iris/score");
+    let start = |more: &[&str]| {
+        let mut router = home.command(&["router", "--server", "--workers", "2", "--listen", &address.to_string()]);
+        let mut router = Running(router.args(more).stderr(Stdio::piped()).spawn().unwrap());
+        // Nobody reads on: it says little more.
+        let mut said = BufReader::new(router.0.stderr.take().unwrap()).lines();
+        assert!(said.any(|line| line.unwrap().contains("the router answers at")), "it does not start");
+        (router, said)
+    };
+    let mut router = start(&[]);
+    undisturbed(&home, &uri, |go_on| {
+        for _ in 0..3 {
+            go_on();
+            let next = start(&["--share-port"]);
+            let (mut old, _said) = std::mem::replace(&mut router, next);
+            signal(i32::try_from(old.0.id()).unwrap(), "TERM");
+            assert!(old.0.wait().unwrap().success());
+        }
+        go_on();
+    });
+}
+
+/// Ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn uri(home: &Home) -> String {
+    home.json(&["online-endpoint", "show", "-n", "iris"])["scoring_uri"].as_str().unwrap().to_owned()
+}
