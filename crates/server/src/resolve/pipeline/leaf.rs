@@ -88,7 +88,7 @@ impl Weaver<'_, '_> {
         let resolved = match spread {
             Ok(_) if is_sweep => self.searched(&name, body, &late)?.map(|(job, search)| (job, Some(Box::new(search)))),
             Ok(spread) => {
-                let of = spread.map_or(Of::Command, Of::Parallel);
+                let of = spread.map_or(Of::Command, |spread| Of::Parallel(Box::new(spread)));
                 self.planned(&name, body, &late, of)?.map(|job| (job, None))
             }
             Err(mistakes) => {
@@ -247,7 +247,7 @@ impl Weaver<'_, '_> {
                 let brings_its_own = given.task == Task::MlflowModel;
                 let mut wrong = check::command_job(&spec);
                 wrong.retain(|bad| !(brings_its_own && bad.key == "environment"));
-                spread = Some(Parallel { rows: are_rows(&spec, &given), ..given });
+                spread = Some(Parallel { rows: are_rows(&spec, &given), ..*given });
                 wrong
             }
         });
@@ -306,7 +306,7 @@ impl Weaver<'_, '_> {
 /// What a plan is made for.
 enum Of<'a> {
     Command,
-    Parallel(Parallel),
+    Parallel(Box<Parallel>),
     /// A trial of this sweep.
     Trial(&'a Sweep),
 }
