@@ -78,7 +78,15 @@ pub(super) fn in_words(context: &Context, resource: &Value) -> String {
     let (properties, inner) = (&resource["properties"], &resource["properties"]["properties"]);
     let place = match text(inner, "namespace") {
         Some(namespace) => format!("namespace `{namespace}` of cluster `{}`", word(inner, "cluster")),
-        None => format!("`{}`, reached by SSH", word(inner, "address")),
+        None if word(properties, "computeType") == "Slurm" => match text(inner, "host") {
+            Some(host) => format!("the Slurm cluster behind `{host}`"),
+            None => "the Slurm cluster of the server's machine".to_owned(),
+        },
+        None => {
+            let named = text(properties, "resourceId").unwrap_or_default();
+            let last = named.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
+            format!("`{}`, reached by SSH", text(inner, "address").unwrap_or(last))
+        }
     };
     let mut out = format!("compute target `{}` is {}: {place}\n", word(resource, "name"), state(resource));
     if let Some(text) = text(properties, "description") {
