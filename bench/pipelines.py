@@ -1,4 +1,4 @@
-"""Pipelines of `/bin/true`: a chain and a fan-out, and what leading them costs beyond the bare process."""
+"""Pipelines and sweeps of `/bin/true`: what leading them costs beyond the bare process, and a fan-out by Ray beside it."""
 
 import json
 import subprocess
@@ -35,10 +35,21 @@ def fan(count):
     return {f"s{n}": node(None) for n in range(count)}
 
 
-def run(server, place, name, jobs):
+def pipeline(jobs):
+    return {"jobType": "Pipeline", "jobs": jobs}
+
+
+def sweep(trials):
+    return {"jobType": "Sweep", "trial": {"command": "/bin/true --x=${{search_space.x}}", "environmentId": "azureml:bench:1"},
+            "searchSpace": {"x": ["uniform", [0, 1]]}, "samplingAlgorithm": {"samplingAlgorithmType": "Random"},
+            "objective": {"goal": "minimize", "primaryMetric": "loss"},
+            "limits": {"jobLimitsType": "Sweep", "maxTotalTrials": trials, "maxConcurrentTrials": 64}}
+
+
+def run(server, place, name, body):
     """Seconds until it is accepted, and from then to its end."""
     begin = time.perf_counter()
-    call(server, "PUT", f"{place}/jobs/{name}", {"properties": {"jobType": "Pipeline", "jobs": jobs}})
+    call(server, "PUT", f"{place}/jobs/{name}", {"properties": body})
     accepted = time.perf_counter()
     while True:
         status = call(server, "GET", f"{place}/jobs/{name}")["properties"]["status"]
@@ -60,7 +71,27 @@ def rows(server, sizes):
     place = json.loads(server.run("workspace", "show", "-o", "json"))["id"]
     component(server, place)
     alone = bare()
-    for what, make in [("chain", chain), ("fan-out", fan)]:
+    makers = [("chain", lambda n: pipeline(chain(n))), ("fan-out", lambda n: pipeline(fan(n))), ("sweep", sweep)]
+    for what, make in makers:
         for size in sizes:
             accepted, took = run(server, place, f"{what}-{size}", make(size))
             yield what, size, accepted, took, (took / size - alone) * 1000
+
+
+RAY = """import ray, subprocess, sys, time
+ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR")
+@ray.remote
+def step(n):
+    subprocess.run(["/bin/true"], check=True)
+count = int(sys.argv[1])
+ray.get([step.remote(n) for n in range(100)])
+begin = time.perf_counter()
+ray.get([step.remote(n) for n in range(count)])
+print(time.perf_counter() - begin)
+"""
+
+
+def by_ray(python, count):
+    """Seconds for the same fan-out as tasks of Ray, warmed up; `None` where it does not work."""
+    ran = subprocess.run([python, "-c", RAY, str(count)], capture_output=True, text=True, timeout=600)
+    return float(ran.stdout.split()[-1]) if ran.returncode == 0 else None

@@ -25,6 +25,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "peregr
 BIN = os.environ.get("PEREGRINE_BIN") or str(HERE.parent / "target" / "release" / "peregrine")
 ROUNDS = 7 if os.environ.get("PEREGRINE_BENCH_LONG") else 3
 HQ = "0.27.0"
+RAY = "2.60.0"
 
 
 class Server:
@@ -240,6 +241,13 @@ def pipelines_of_true():
         server.prepare()
         rows = [[what, f"{size:,}", f"{accepted * 1000:.0f} ms", f"{took:.1f} s", f"{over:.1f} ms", "<= 5 ms", verdict(over <= 5)]
                 for what, size, accepted, took, over in pipelines.rows(server, sizes)]
+    alone = pipelines.bare()
+    kept = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "peregrine" / "tools" / f"ray-{RAY}" / "bin" / "python"
+    took = pipelines.by_ray(kept, sizes[-1]) if kept.is_file() else None
+    if took is None:
+        print(f"skipped: Ray {RAY} beside the fan-out (the tests of distributed jobs install it)")
+    else:
+        rows.append([f"fan-out, tasks of Ray {RAY}, nothing kept", f"{sizes[-1]:,}", "", f"{took:.1f} s", f"{(took / sizes[-1] - alone) * 1000:.1f} ms", "", ""])
     table("Pipelines of `/bin/true`", ["graph", "steps", "accepted in", "to its end", "a step beyond its process", "goal", ""], rows)
 
 

@@ -8,6 +8,7 @@
 mod cluster;
 mod containers;
 mod corpus;
+mod distributed;
 mod environments;
 mod extension;
 mod faults;

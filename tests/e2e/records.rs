@@ -8,7 +8,7 @@ const COMPONENT: &str = "name: train\nversion: 1\ntype: command\ncommand: python
                          environment: {image: 'python:3.12'}\ninputs: {x: {type: number, default: 2}}\n";
 const PIPELINE: &str = "type: pipeline\njobs:\n  a: {type: command, component: ./train.yml, inputs: {x: 3}}\n  \
                         b: {type: command, component: 'azureml:train:1', inputs: {x: 4}}\n";
-const SCHEDULE: &str = "name: nightly\ntrigger: {type: cron, expression: '0 3 * * *'}\ncreate_job: ./pipeline.yml\n";
+const SCHEDULE: &str = "name: nightly\ntrigger: {type: cron, expression: '0 3 * * *', start_time: '2026-01-01T00:00:00'}\ncreate_job: ./pipeline.yml\n";
 const BATCH: &str = "name: blue\nendpoint_name: scoring\ntype: model\nmodel: azureml:flower@latest\ncompute: azureml:local\n\
                      resources: {instance_count: 1}\nsettings: {mini_batch_size: 3}\n\
                      code_configuration: {code: src, scoring_script: a.py}\nenvironment: {image: 'python:3.12'}\n";
@@ -48,13 +48,17 @@ fn a_schedule_registers_its_steps_and_can_be_switched_off() {
     home.ok(&["component", "create", "-f", "train.yml", "-o", "none"]);
     let made = home.json(&["schedule", "create", "-f", "nightly.yml"]);
     assert_eq!(made["trigger"]["expression"], "0 3 * * *");
-    assert_ne!(made["provisioning_state"], "Succeeded", "nothing starts its jobs yet");
+    assert_eq!(made["provisioning_state"], "Succeeded");
+    assert_eq!(made["peregrine"]["next"].as_array().unwrap().len(), 5, "{made}");
     let steps = &made["create_job"]["jobs"];
     assert!(steps["a"]["componentId"].as_str().unwrap().contains("/components/azureml_anonymous/"), "{steps}");
     assert!(steps["b"]["componentId"].as_str().unwrap().ends_with("/components/train/versions/1"), "{steps}");
     assert_eq!(home.json(&["schedule", "disable", "-n", "nightly"])["is_enabled"], false);
     assert_eq!(home.json(&["schedule", "enable", "-n", "nightly"])["is_enabled"], true);
-    home.run(&["schedule", "trigger", "-n", "nightly"]).must(2, &["cannot start a job yet"]);
+    let job = home.json(&["schedule", "trigger", "-n", "nightly"])["job_name"].as_str().unwrap().to_owned();
+    let job = home.json(&["job", "show", "-n", &job]);
+    assert_eq!(job["properties"]["peregrine.schedule"], "nightly", "{job}");
+    home.ok(&["job", "cancel", "-n", job["name"].as_str().unwrap()]);
     home.ok(&["schedule", "delete", "-n", "nightly", "--yes"]);
     assert_eq!(home.json(&["schedule", "list"]), json!([]));
 }

@@ -97,6 +97,13 @@ impl Slurm {
 impl Drop for Slurm {
     fn drop(&mut self) {
         self.says("scancel", &["--user=root"]);
+        // Its steps are ended by the node, which must not go before them.
+        for _ in 0..100 {
+            if self.says("squeue", &["-h"]).is_empty() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
         for daemon in self.daemons.iter_mut().rev() {
             let _ = daemon.kill();
             let _ = daemon.wait();

@@ -26,6 +26,8 @@ import warnings
 from pathlib import Path
 
 warnings.filterwarnings("ignore")
+# Without it the client refuses control flow, which is a preview.
+os.environ["AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"] = "True"
 os.environ.setdefault("AZUREML_RUN_POLLING_INTERVAL_MIN", "1")
 os.environ.setdefault("AZUREML_RUN_POLLING_INTERVAL_MAX", "2")
 SUBSCRIPTION = os.environ["PEREGRINE_SUBSCRIPTION"]
@@ -778,6 +780,80 @@ def pipeline_reuse():
         assert child.properties["azureml.isreused"] == "true", child.properties
 
 
+LOG = '''import json, os, ssl, sys, time, urllib.request as web
+point = {"run_id": os.environ["MLFLOW_RUN_ID"], "key": "loss", "value": abs(float(sys.argv[1]) - 3), "timestamp": int(time.time() * 1000)}
+asked = web.Request(os.environ["MLFLOW_TRACKING_URI"] + "/api/2.0/mlflow/runs/log-metric", json.dumps(point).encode(),
+                    {"Authorization": "Bearer " + os.environ["MLFLOW_TRACKING_TOKEN"], "Content-Type": "application/json"})
+web.urlopen(asked, context=ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE")))
+'''
+
+
+@step
+def pipeline_sweep():
+    from azure.ai.ml.sweep import Choice
+    write("trial/log.py", LOG)
+    trained = command(
+        name="tryc", inputs={"lr": Input(type="number"), "data": Input(type="uri_folder")},
+        outputs={"model": Output(type="uri_folder")}, code="trial", environment="env1:1",
+        command="cp ${{inputs.data}}/a.csv ${{outputs.model}}/ && echo ${{inputs.lr}} > ${{outputs.model}}/lr.txt && "
+                "python3 log.py ${{inputs.lr}}").component
+    used = command(name="usec", inputs={"m": Input(type="uri_folder")}, outputs={"o": Output(type="uri_folder")},
+                   command="cat ${{inputs.m}}/lr.txt > ${{outputs.o}}/best.txt", environment="env1:1")
+
+    @dsl.pipeline(default_compute="local", experiment_name="pipe")
+    def made(data):
+        tuned = trained(lr=Choice([1, 3, 7]), data=data).sweep(sampling_algorithm="grid", primary_metric="loss", goal="minimize")
+        tuned.set_limits(max_total_trials=3, max_concurrent_trials=2)
+        tuned.outputs.model = Output(type="uri_folder", name="tuned-model")
+        return {"best": used(m=tuned.outputs.model).outputs.o}
+
+    job = ml.jobs.create_or_update(made(data=Input(type="uri_folder", path="data")))
+    assert ended(job.name) == "Completed"
+    children = {child.display_name: child for child in ml.jobs.list(parent_job_name=job.name)}
+    assert set(children) == {"tuned", "usec"} and ml.jobs.get(children["tuned"].name).type == "sweep", children
+    assert len(list(ml.jobs.list(parent_job_name=children["tuned"].name))) == 3
+    ml.jobs.download(job.name, download_path="swept", output_name="best")
+    assert tree("swept")["named-outputs/best/best.txt"].strip() == b"3", tree("swept")
+    assert ml.data.get("tuned-model", label="latest").path, "the best trial's output is an asset"
+
+
+@step
+def pipeline_loops():
+    from azure.ai.ml.dsl._do_while import do_while
+    from azure.ai.ml.dsl._parallel_for import parallel_for
+
+    def component(name, line, inputs, outputs):
+        ports = {"inputs": inputs, "outputs": outputs}
+        spec = {"type": "command", "name": name, "command": line, "environment": "azureml:env1:1", **ports}
+        return load_component(write(f"{name}.yml", json.dumps(spec)))
+
+    number, folder = {"type": "integer"}, {"type": "uri_folder"}
+    control = {"is_control": True}
+    turn = component(
+        "turnc", "n=$((${{inputs.n}} + 1)); echo $n > ${{outputs.next}}; echo $n > ${{outputs.seen}}/n.txt; "
+                 "if [ $n -lt 3 ]; then echo true; else echo false; fi > ${{outputs.more}}",
+        {"n": number}, {"next": {"type": "integer", **control}, "more": {"type": "boolean", **control}, "seen": folder})
+    each = component("eachc", "echo ${{inputs.word}} > ${{outputs.said}}/word.txt", {"word": {"type": "string"}}, {"said": folder})
+    gather = component("gatherc", "cat ${{inputs.seen}}/n.txt > ${{outputs.all}}/all.txt; cat $(find ${{inputs.said}}/ -name word.txt | sort) >> "
+                       "${{outputs.all}}/all.txt", {"seen": folder, "said": folder}, {"all": folder})
+
+    @dsl.pipeline(default_compute="local", experiment_name="pipe")
+    def made():
+        body = turn(n=0)
+        do_while(body=body, condition=body.outputs.more, mapping={"next": body.inputs.n}, max_iteration_count=9)
+        said = each(word="nothing")
+        loop = parallel_for(body=said, items=[{"word": "a"}, {"word": "b"}])
+        end = gather(seen=body.outputs.seen, said=loop.outputs.said)
+        return {"all": end.outputs.all}
+
+    # The second time turns of the first loop are reused, those of the second have a folder of their own to fill.
+    for round in ("first", "second"):
+        job = ml.jobs.create_or_update(made())
+        assert ended(job.name) == "Completed"
+        ml.jobs.download(job.name, download_path=round, output_name="all")
+        assert tree(round)["named-outputs/all/all.txt"].split() == [b"3", b"a", b"b"], tree(round)
+
+
 @step
 def pipeline_cancel():
     @dsl.pipeline(default_compute="local", experiment_name="pipe")
@@ -848,7 +924,33 @@ def schedule_create():
     wanted = JobSchedule(name="sch1", trigger=CronTrigger(expression="0 * * * *", time_zone="UTC"), create_job=pipeline())
     ml.schedules.begin_create_or_update(wanted).result()
     kept = ml.schedules.get("sch1")
-    assert kept.trigger.expression == "0 * * * *" and kept.provisioning_state != "Succeeded", kept
+    assert kept.trigger.expression == "0 * * * *" and kept.provisioning_state == "Succeeded", kept
+    # Without a start it begins at once.
+    assert ended(made_by("sch1")[0]) == "Completed"
+
+
+def made_by(schedule, count=1):
+    """The jobs that a schedule has started, once they are so many."""
+    made = lambda: [job.name for job in ml.jobs.list() if (job.properties or {}).get("peregrine.schedule") == schedule]
+    until(f"{count} jobs of {schedule}", lambda: len(made()) >= count, 30)
+    return made()
+
+
+@step
+def schedule_recurrence():
+    from azure.ai.ml.entities import JobSchedule, RecurrencePattern, RecurrenceTrigger
+    when = RecurrenceTrigger(frequency="week", interval=2, start_time="2026-01-05T08:00:00", time_zone="W. Europe Standard Time",
+                             schedule=RecurrencePattern(hours=8, minutes=[0, 30], week_days=["monday"]))
+    ml.schedules.begin_create_or_update(JobSchedule(name="sch2", trigger=when, create_job=pipeline())).result()
+    kept = ml.schedules.get("sch2")
+    assert kept.trigger.schedule.minutes == [0, 30] and kept.trigger.time_zone == "W. Europe Standard Time", kept
+    ml.schedules.begin_delete("sch2").result()
+
+
+@step
+def schedule_trigger():
+    name = ml.schedules.trigger("sch1").job_name
+    assert ended(name) == "Completed" and name in made_by("sch1", 2)
 
 
 @step

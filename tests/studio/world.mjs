@@ -117,7 +117,7 @@ export class World {
             return "";
           }
         };
-        if (read("environ").includes(`PEREGRINE_HOME=${this.home}\0`) || read("cmdline").includes(this.home)) {
+        if (read("environ").includes(`=${this.home}`) || read("cmdline").includes(this.home)) {
           spawnSync("kill", ["-KILL", pid]);
         }
       }

@@ -114,6 +114,7 @@ pub(crate) fn soak(sh: &Shell) -> Result<(), Failed> {
     let seeds = sh.with("SIM_SEEDS", "5000").with("SWEEP_SEEDS", "20000");
     seeds.cargo(&["test", "--package", "peregrine-planner", "keep", "--", "--show-output"])?;
     seeds.cargo(&["test", "--package", "peregrine-controller", "--test", "it", "keep", "--", "--show-output"])?;
+    e2e(&sh.with("PEREGRINE_LONG", "1"), Some("torch"))?;
     soak_kubernetes(&long)?;
     bench(&long, &[])
 }

@@ -12,6 +12,7 @@ mod process;
 mod serve;
 mod share;
 mod ship;
+mod spread;
 mod stage;
 mod variables;
 mod verdict;

@@ -168,7 +168,7 @@ impl Stay<'_> {
             let stop = tokio::select! {
                 news = self.ask(facts, &mut silence) => match news {
                     News::Nothing => continue,
-                    News::StoppedBeforeItBegan => Stop::Asked("canceled by its user".into()),
+                    News::StoppedBeforeItBegan => Stop::Asked("asked to stop".into()),
                     News::Unwanted(why) => return self.settle(why).await,
                 },
                 _ = recorded.recv() => return self.settle("the end of this attempt is on record already".into()).await,

@@ -138,7 +138,7 @@ pub(crate) fn take(answer: PollAnswer, messages: &mpsc::UnboundedSender<Message>
         let _ = messages.send(Message::Assign(Arc::new(assignment)));
     }
     for attempt in answer.stop {
-        let _ = messages.send(Message::Stop(attempt, Stop::Asked("canceled by its user".into())));
+        let _ = messages.send(Message::Stop(attempt, Stop::Asked("asked to stop".into())));
     }
     for attempt in answer.unknown {
         tracing::warn!(attempt.id = %attempt, "the server knows nothing of an attempt held here; stopping it");

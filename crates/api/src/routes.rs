@@ -293,6 +293,13 @@ pub const ROUTES: &[Route] = &[
     route("PUT", ws!("/schedules/{name}"), "schedule_put", Contributor, "create or update a schedule"),
     route("PATCH", ws!("/schedules/{name}"), "schedule_patch", Contributor, "change parts of a schedule"),
     route("DELETE", ws!("/schedules/{name}"), "schedule_delete", Contributor, "delete a schedule"),
+    route(
+        "POST",
+        ws!("/schedules/{name}/trigger"),
+        "schedule_trigger",
+        Contributor,
+        "start what a schedule starts, now, whether it is on or off",
+    ),
     route("GET", ws!("/onlineEndpoints"), "online_endpoints", Reader, "online endpoints, by name"),
     route("GET", ws!("/onlineEndpoints/{name}"), "online_endpoint_get", Reader, "one online endpoint"),
     route(

@@ -119,6 +119,7 @@ async fn serve(config: &Config) -> Done {
         drivers: Arc::new(vec![Box::new(driver)]),
         keep_deleted: config.keep_deleted,
         routers: Arc::new(known),
+        register: server::register_outputs,
         clock: server::clock::now,
     };
     let address =

@@ -9,7 +9,7 @@ mod reuse;
 mod sweep;
 
 use crate::{Context, until};
-use domain::{Job, JobEvent, Outcome, Timestamp};
+use domain::{Job, JobEvent, JobState, Outcome, Timestamp};
 use std::{
     collections::{HashMap, HashSet},
     time::Duration,
@@ -113,8 +113,17 @@ pub async fn conduct(cx: &Context, conductors: &mut Conductors) -> Result<usize,
             continue;
         }
         let (seq, name, now) = (job.seq, job.name, (cx.clock)());
-        let held = conductors.0.remove(&seq);
-        match cx.store.write(move |tx| lead(tx, seq, &kind, held, now)).await {
+        let (held, register) = (conductors.0.remove(&seq), cx.register);
+        let pass = move |tx: &mut Tx<'_>| {
+            let (held, job) = lead(tx, seq, &kind, held, now)?;
+            if let Some(job) =
+                job.filter(|job| matches!(job.state, JobState::Ended { outcome: Outcome::Completed, .. }))
+            {
+                register(tx, &job, now)?;
+            }
+            Ok(held)
+        };
+        match cx.store.write(pass).await {
             Ok(Some(held)) => drop(conductors.0.insert(seq, held)),
             Ok(None) => {}
             Err(error) => {
@@ -126,9 +135,15 @@ pub async fn conduct(cx: &Context, conductors: &mut Conductors) -> Result<usize,
     Ok(busy)
 }
 
-/// A pass over one parent; who leads it on, unless it is over.
-fn lead(tx: &mut Tx<'_>, seq: i64, kind: &str, held: Option<Held>, now: Timestamp) -> Result<Option<Held>, Error> {
-    let Some(job) = tx.job_by_seq(seq)?.filter(|job| !job.state.is_ended()) else { return Ok(None) };
+/// A pass over one parent; who leads it on, unless it is over, and what it is by now.
+fn lead(
+    tx: &mut Tx<'_>,
+    seq: i64,
+    kind: &str,
+    held: Option<Held>,
+    now: Timestamp,
+) -> Result<(Option<Held>, Option<Job>), Error> {
+    let Some(job) = tx.job_by_seq(seq)?.filter(|job| !job.state.is_ended()) else { return Ok((None, None)) };
     let mut held = match held {
         Some(held) => held,
         None => {
@@ -137,14 +152,14 @@ fn lead(tx: &mut Tx<'_>, seq: i64, kind: &str, held: Option<Held>, now: Timestam
         }
     };
     let mut parent = Parent { job, created_by: held.created_by.clone(), experiment: held.experiment.clone(), now };
-    if matches!(parent.job.state, domain::JobState::Queued { .. }) {
+    if matches!(parent.job.state, JobState::Queued { .. }) {
         parent.happens(tx, JobEvent::Conducted, "conducting", "its first steps begin")?;
     }
     let ended = tx.unheard_children(seq)?;
     held.conductor.pass(tx, &mut parent, &ended)?;
     tx.hear(&ended.iter().map(|child| child.job.seq).collect::<Vec<_>>())?;
     held.version = parent.job.version;
-    Ok((!parent.job.state.is_ended()).then_some(held))
+    Ok(((!parent.job.state.is_ended()).then_some(held), Some(parent.job)))
 }
 
 /// Makes what leads a parent from what is on record.

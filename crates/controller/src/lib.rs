@@ -16,9 +16,9 @@ pub use tend::give_up_checks;
 pub use upkeep::sweep;
 
 use compute::Driver;
-use domain::Timestamp;
+use domain::{Job, Timestamp};
 use std::{sync::Arc, time::Duration};
-use store::Store;
+use store::{Error, Store, Tx};
 use tokio::{sync::watch, task::JoinSet};
 
 /// What every loop is given.
@@ -30,6 +30,8 @@ pub struct Context {
     pub keep_deleted: Option<Duration>,
     /// What is known of the routers that send requests to replicas.
     pub routers: Arc<dyn Routers>,
+    /// Makes assets of the outputs of a job that has completed, where they are to be some.
+    pub register: fn(&mut Tx<'_>, &Job, Timestamp) -> Result<(), Error>,
     pub clock: fn() -> Timestamp,
 }
 

@@ -128,6 +128,22 @@ pub struct PlannedDistribution {
     pub processes_per_node: u32,
     #[serde(default)]
     pub parameter_servers: u32,
+    /// Set where the nodes become a Ray cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ray: Option<RayCluster>,
+}
+
+/// What a Ray cluster is started with: one process a node, the first of which leads.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RayCluster {
+    /// Where the first node listens; any port when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// More arguments of `ray start` on the first node, and on the others.
+    #[serde(default)]
+    pub head: Vec<String>,
+    #[serde(default)]
+    pub worker: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,6 +152,7 @@ pub enum DistributionKind {
     PyTorch,
     TensorFlow,
     Mpi,
+    Ray,
 }
 
 /// Somewhere bytes lie.

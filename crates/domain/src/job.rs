@@ -60,6 +60,9 @@ pub enum JobState {
         attempt: AttemptId,
         since: Timestamp,
         started_at: Option<Timestamp>,
+        /// Why, in the words of whoever asked.
+        #[serde(default)]
+        reason: String,
     },
     /// No node runs it: it consists of other jobs, and the controller leads them.
     Conducting {
@@ -161,15 +164,21 @@ impl JobState {
                 S::Finalizing { attempt, since: now, started_at: Some(since) }
             }
             // What a stopping attempt still does changes nothing but when it started.
-            (S::Stopping { attempt, since, .. }, E::Started) => S::Stopping { attempt, since, started_at: Some(now) },
+            (S::Stopping { attempt, since, reason, .. }, E::Started) => {
+                S::Stopping { attempt, since, started_at: Some(now), reason }
+            }
             (state @ S::Stopping { .. }, E::Preparing | E::Exited | E::StopRequested { .. }) => state,
-            (S::Stopping { started_at, .. }, E::Over(outcome)) => {
+            (S::Stopping { started_at, reason, .. }, E::Over(outcome)) => {
                 // Work that completed before the stop reached it has still completed.
                 let outcome = match outcome {
+                    Outcome::Completed => Outcome::Completed,
+                    Outcome::Canceled { reason: told } if reason.is_empty() => Outcome::Canceled { reason: told },
+                    Outcome::Canceled { .. } => Outcome::Canceled { reason },
                     Outcome::Failed(failure) => {
-                        Outcome::Canceled { reason: format!("canceled; the attempt ended with: {}", failure.message) }
+                        let asked = if reason.is_empty() { "canceled" } else { &reason };
+                        let reason = format!("{asked}; the attempt ended with: {}", failure.message);
+                        Outcome::Canceled { reason }
                     }
-                    other => other,
                 };
                 S::Ended { outcome, at: now, started_at }
             }
@@ -184,10 +193,10 @@ impl JobState {
             (S::Queued { .. }, E::StopRequested { reason }) => {
                 S::Ended { outcome: Outcome::Canceled { reason }, at: now, started_at: None }
             }
-            (state, E::StopRequested { .. }) if state.attempt().is_some() => {
+            (state, E::StopRequested { reason }) if state.attempt().is_some() => {
                 let started_at = state.started_at();
                 let attempt = state.attempt().cloned().expect("the guard has seen one");
-                S::Stopping { attempt, since: now, started_at }
+                S::Stopping { attempt, since: now, started_at, reason }
             }
             (state, event) => return Err(Illegal { state: state.name(), event: event.name() }),
         })
@@ -336,7 +345,7 @@ mod tests {
             JobState::Preparing { attempt: attempt.clone(), since },
             JobState::Running { attempt: attempt.clone(), since },
             JobState::Finalizing { attempt: attempt.clone(), since, started_at: None },
-            JobState::Stopping { attempt, since, started_at: None },
+            JobState::Stopping { attempt, since, started_at: None, reason: "asked".into() },
             JobState::Conducting { since },
             JobState::Halting { since, started_at: since, reason: "asked".into() },
             JobState::Ended { outcome: Outcome::Completed, at: since, started_at: None },
@@ -398,7 +407,23 @@ mod tests {
 
     #[test]
     fn a_job_that_completed_before_the_stop_arrived_is_completed() {
-        let stopping = JobState::Stopping { attempt: AttemptId::of(1, 0), since: NOW, started_at: None };
+        let stopping = stopping();
         assert_eq!(stopping.after(JobEvent::Over(Outcome::Completed), 0, NOW).map(|s| s.status()), Ok("Completed"));
+    }
+
+    fn stopping() -> JobState {
+        let (attempt, reason) = (AttemptId::of(1, 0), "trial 3 is far behind".to_owned());
+        JobState::Stopping { attempt, since: NOW, started_at: None, reason }
+    }
+
+    #[test]
+    fn a_job_that_was_stopped_says_why_in_the_words_of_whoever_asked() {
+        let said = |outcome| match stopping().after(JobEvent::Over(outcome), 0, NOW) {
+            Ok(JobState::Ended { outcome: Outcome::Canceled { reason }, .. }) => reason,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(said(Outcome::Canceled { reason: "told to stop".into() }), "trial 3 is far behind");
+        let failed = said(Outcome::Failed(Failure::new("x", "it broke")));
+        assert_eq!(failed, "trial 3 is far behind; the attempt ended with: it broke");
     }
 }

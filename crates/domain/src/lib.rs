@@ -5,9 +5,9 @@
 
 pub mod access;
 pub mod assignment;
+pub mod calendar;
 pub mod causes;
 pub mod cluster;
-pub mod cron;
 pub mod curated;
 pub mod gang;
 pub mod job;

@@ -4,7 +4,7 @@
 //! another goes by its path, `outer.inner`. Loops are written out as far as they may go.
 //! Invariant: steps stand in an order in which each comes after everything it waits for.
 
-use crate::{JobName, Plan};
+use crate::{JobName, Plan, Search};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -51,6 +51,9 @@ pub struct Step {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<usize>,
     pub job: StepJob,
+    /// Set where the step is a sweep: what leads it. Inputs from other steps go to its trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Box<Search>>,
 }
 
 /// Where a value comes from: the last of these steps that was not left out.

@@ -20,6 +20,11 @@ impl Timestamp {
         }
     }
 
+    /// Reads ISO 8601 with an offset.
+    pub fn parse_iso(text: &str) -> Option<Timestamp> {
+        DateTime::parse_from_rfc3339(text).ok().map(|at| Timestamp(at.timestamp_millis()))
+    }
+
     /// The time an HTTP `Last-Modified` header carries.
     pub fn http_date(self) -> String {
         DateTime::from_timestamp_millis(self.0).unwrap_or_default().format("%a, %d %b %Y %H:%M:%S GMT").to_string()
@@ -112,5 +117,7 @@ mod tests {
     #[test]
     fn an_instant_shows_its_offset() {
         assert_eq!(Timestamp(0).iso(), "1970-01-01T00:00:00.000+00:00");
+        assert_eq!(Timestamp::parse_iso("1970-01-01T01:00:01+01:00"), Some(Timestamp(1000)));
+        assert_eq!(Timestamp::parse_iso("1970-01-01T01:00:01"), None, "without an offset it is no instant");
     }
 }

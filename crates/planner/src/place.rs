@@ -5,6 +5,10 @@
 //! travels, and a job of higher priority still overtakes everything that waits.
 
 use domain::{JobName, Resources};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
+};
 
 /// What a pass looks at.
 #[derive(Debug, Default)]
@@ -50,57 +54,115 @@ pub enum Decision {
     Wait { seq: i64, because: String },
 }
 
-/// One pass over the queue.
+/// One pass over the queue. A decision costs the same however many nodes and jobs there are, as long as priorities and
+/// sizes of nodes are few.
 pub fn place(world: &World) -> Vec<Decision> {
-    let mut nodes = world.nodes.clone();
-    world.queue.iter().map(|job| decide(job, &mut nodes)).collect()
+    let mut free = Free::of(world);
+    world.queue.iter().map(|job| free.decide(job)).collect()
 }
 
-fn decide(job: &Waiting, nodes: &mut [Node]) -> Decision {
-    let wait = |because: String| Decision::Wait { seq: job.seq, because };
-    let mut of_target: Vec<&mut Node> = nodes.iter_mut().filter(|node| node.target == job.target).collect();
-    if of_target.is_empty() {
-        return wait(format!("compute target `{}` has no node yet", job.target));
-    }
-    if !of_target.iter().any(|node| job.needs.fits_in(&node.capacity)) {
-        let most = of_target.iter().map(|node| node.capacity.humane()).max().unwrap_or_default();
-        return wait(format!("needs {}, more than any node of `{}` has ({most})", job.needs.humane(), job.target));
-    }
-    of_target.retain(|node| job.needs.fits_in(&node.capacity));
-    if let Some(why) = of_target.iter().map(|node| node.silent.clone()).collect::<Option<Vec<_>>>() {
-        return wait(why.into_iter().next().unwrap_or_default());
-    }
-    let least = of_target.into_iter().filter(|node| node.silent.is_none()).min_by_key(|node| node.before(job.priority));
-    match least {
-        Some(node) if node.before(job.priority) < node.window => {
-            node.hand(job.priority);
-            Decision::Place {
-                seq: job.seq,
-                node: node.name.clone(),
-                because: format!("next in line for `{}`", node.name),
+/// What nodes have room for, as a pass goes on.
+struct Free<'w> {
+    nodes: &'w [Node],
+    handed: Vec<Vec<Handed>>,
+    targets: HashMap<&'w str, Vec<Size>>,
+    /// The priority by which nodes stand in line.
+    priority: Option<i64>,
+}
+
+/// Nodes of a target that are equally big.
+struct Size {
+    capacity: Resources,
+    /// The first of those that get no work.
+    silent: Option<usize>,
+    /// The others: how many jobs go before the next one, and the node.
+    line: BinaryHeap<Reverse<(usize, usize)>>,
+}
+
+impl<'w> Free<'w> {
+    fn of(world: &'w World) -> Free<'w> {
+        let mut targets: HashMap<&str, Vec<Size>> = HashMap::new();
+        for (at, node) in world.nodes.iter().enumerate() {
+            let sizes = targets.entry(&node.target).or_default();
+            let known = sizes.iter().position(|size| size.capacity == node.capacity);
+            let size = known.unwrap_or_else(|| {
+                sizes.push(Size { capacity: node.capacity, silent: None, line: BinaryHeap::new() });
+                sizes.len() - 1
+            });
+            if node.silent.is_some() {
+                sizes[size].silent.get_or_insert(at);
             }
         }
-        _ => wait(turn(&job.target)),
+        let handed = world.nodes.iter().map(|node| node.handed.clone()).collect();
+        Free { nodes: &world.nodes, handed, targets, priority: None }
+    }
+
+    fn decide(&mut self, job: &Waiting) -> Decision {
+        self.line_up(job.priority);
+        let wait = |because: String| Decision::Wait { seq: job.seq, because };
+        let Some(sizes) = self.targets.get_mut(job.target.as_str()) else {
+            return wait(format!("compute target `{}` has no node yet", job.target));
+        };
+        let fits = |size: &&mut Size| job.needs.fits_in(&size.capacity);
+        let Some(size) = sizes.iter_mut().filter(fits).min_by_key(|size| size.least()) else {
+            let most = sizes.iter().map(|size| size.capacity.humane()).max().unwrap_or_default();
+            return wait(format!("needs {}, more than any node of `{}` has ({most})", job.needs.humane(), job.target));
+        };
+        let Some(Reverse((before, at))) = size.line.pop() else {
+            let silent = sizes.iter().filter(|size| job.needs.fits_in(&size.capacity)).filter_map(|size| size.silent);
+            let why = silent.min().and_then(|at| self.nodes[at].silent.clone());
+            return wait(why.unwrap_or_default());
+        };
+        let node = &self.nodes[at];
+        if before >= node.window {
+            size.line.push(Reverse((before, at)));
+            return wait(turn(&job.target));
+        }
+        size.line.push(Reverse((before + 1, at)));
+        hand(&mut self.handed[at], job.priority);
+        Decision::Place { seq: job.seq, node: node.name.clone(), because: format!("next in line for `{}`", node.name) }
+    }
+
+    /// Puts all nodes in line for jobs of this priority.
+    fn line_up(&mut self, priority: i64) {
+        if self.priority == Some(priority) {
+            return;
+        }
+        self.priority = Some(priority);
+        for size in self.targets.values_mut().flatten() {
+            size.line.clear();
+        }
+        for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.silent.is_none()) {
+            let sizes = self.targets.get_mut(node.target.as_str()).into_iter().flatten();
+            for size in sizes.filter(|size| size.capacity == node.capacity) {
+                size.line.push(Reverse((before(&self.handed[at], priority), at)));
+            }
+        }
+    }
+}
+
+impl Size {
+    /// How many jobs go first on the node that is first in line, and which it is; those with none come last.
+    fn least(&self) -> (usize, usize) {
+        self.line.peek().map_or((usize::MAX, usize::MAX), |Reverse(least)| *least)
+    }
+}
+
+/// How many of a node's jobs go before one of this priority.
+fn before(handed: &[Handed], priority: i64) -> usize {
+    handed.iter().filter(|handed| handed.priority >= priority).map(|handed| handed.count).sum()
+}
+
+fn hand(handed: &mut Vec<Handed>, priority: i64) {
+    match handed.iter_mut().find(|handed| handed.priority == priority) {
+        Some(handed) => handed.count += 1,
+        None => handed.push(Handed { priority, count: 1 }),
     }
 }
 
 /// The wait of a job that nothing but older work holds up; the note a job is born with.
 pub fn turn(target: &str) -> String {
     format!("waits for its turn on `{target}`")
-}
-
-impl Node {
-    /// How many of its jobs go before one of this priority.
-    fn before(&self, priority: i64) -> usize {
-        self.handed.iter().filter(|handed| handed.priority >= priority).map(|handed| handed.count).sum()
-    }
-
-    fn hand(&mut self, priority: i64) {
-        match self.handed.iter_mut().find(|handed| handed.priority == priority) {
-            Some(handed) => handed.count += 1,
-            None => self.handed.push(Handed { priority, count: 1 }),
-        }
-    }
 }
 
 #[cfg(test)]

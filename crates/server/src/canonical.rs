@@ -35,6 +35,7 @@ const WORDS: &[&str] = &[
     "stop",
     "restart",
     "schedules",
+    "trigger",
     "onlineEndpoints",
     "batchEndpoints",
     "deployments",

@@ -6,6 +6,7 @@
 
 mod app;
 mod auth;
+mod calendar;
 mod calls;
 mod canonical;
 pub mod clock;
@@ -22,6 +23,7 @@ mod webhooks;
 
 pub use app::{App, Settings};
 pub use auth::{Caller, Who, cluster_token, make_token};
+pub use http::assets::register_outputs;
 pub use listen::{Kept, Listening, StartError, listen, serve};
 pub use problem::Problem;
 pub use routers::Routers;

@@ -117,6 +117,7 @@ pub async fn serve(
     let idle = app.settings.idle;
     let mut loops = JoinSet::new();
     loops.spawn(crate::webhooks::run(app.clone()));
+    loops.spawn(crate::calendar::run(app.clone()));
     let router = router(app);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();

@@ -20,11 +20,12 @@ use crate::{app::App, http::computes};
 use api::arm::{self, AssetRef, VersionRef};
 use domain::{
     InstanceType, JobName, Place, Plan, PlannedInput, PlannedOutput, Resources,
-    assignment::{DistributionKind, InputMode, OutputMode, PlannedDistribution},
+    assignment::{DistributionKind, InputMode, OutputMode, PlannedDistribution, RayCluster},
     resources::{DEFAULT_INSTANCE_TYPE, parse_bytes},
     sizes,
     spec::{CommandJob, DataType, Distribution, Input, Mistake, expression, expression::Reference},
 };
+use serde_json::Value;
 use std::collections::BTreeMap;
 use store::{AssetRow, DatastoreRow, TargetRow, Tx, WorkspaceRow};
 
@@ -107,7 +108,7 @@ impl Lookup<'_, '_> {
             Some(on) => self.cluster_resources(spec, on)?,
             None => self.resources(spec),
         };
-        let plan = Plan {
+        let mut plan = Plan {
             command: spec.command.clone(),
             code: self.code(spec)?,
             environment: self.environment(spec)?,
@@ -127,6 +128,11 @@ impl Lookup<'_, '_> {
             serve: None,
             parallel: None,
         };
+        if let Some(Distribution::Ray { settings }) = &spec.distribution
+            && let Some(address) = text_in(settings, "address")
+        {
+            plan.variables.entry("RAY_ADDRESS".to_owned()).or_insert(address);
+        }
         match &target.on {
             Some(on) => {
                 self.fits_cluster(&plan, on)?;
@@ -221,6 +227,7 @@ impl Lookup<'_, '_> {
             nodes,
             processes_per_node: per_node.unwrap_or(1).max(1),
             parameter_servers,
+            ray: None,
         };
         match &spec.distribution {
             Some(Distribution::PyTorch { process_count_per_instance: n }) => {
@@ -233,13 +240,16 @@ impl Lookup<'_, '_> {
                 let workers = worker_count.unwrap_or(nodes).max(1);
                 Some(planned(DistributionKind::TensorFlow, workers, None, parameter_server_count.unwrap_or(0)))
             }
-            Some(Distribution::Ray { .. }) => {
-                self.mistake(
-                    "distribution",
-                    "`ray` clusters cannot be started yet",
-                    "use `pytorch`, `tensorflow` or `mpi`",
-                );
+            Some(Distribution::Ray { settings }) if text_in(settings, "address").is_some() => {
+                if nodes > 1 {
+                    let message =
+                        "the command runs on one node, because `address` names a cluster that is there already";
+                    self.mistake("distribution.address", message, "leave `address` out, or ask for one instance");
+                }
                 None
+            }
+            Some(Distribution::Ray { settings }) => {
+                Some(PlannedDistribution { ray: Some(ray(settings)), ..planned(DistributionKind::Ray, nodes, None, 0) })
             }
             // Without a framework the command runs once on each instance, told apart by its rank.
             None if nodes > 1 => Some(planned(DistributionKind::PyTorch, nodes, Some(1), 0)),
@@ -380,4 +390,26 @@ impl Lookup<'_, '_> {
 /// A text field of an asset's body.
 fn body_text(row: &AssetRow, key: &str) -> Option<String> {
     arm::text(&serde_json::from_str(&row.body).ok()?, key)
+}
+
+/// A setting as text.
+fn text_in(settings: &BTreeMap<String, Value>, key: &str) -> Option<String> {
+    settings.get(key).and_then(arm::scalar).filter(|text| !text.is_empty())
+}
+
+/// What a Ray cluster is started with.
+fn ray(settings: &BTreeMap<String, Value>) -> RayCluster {
+    let words = |key: &str| -> Vec<String> {
+        text_in(settings, key).iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect()
+    };
+    let mut head = Vec::new();
+    if let Some(wanted) = settings.get("include_dashboard").and_then(Value::as_bool) {
+        head.push(format!("--include-dashboard={wanted}"));
+    }
+    if let Some(port) = text_in(settings, "dashboard_port") {
+        head.push(format!("--dashboard-port={port}"));
+    }
+    head.extend(words("head_node_additional_args"));
+    let port = text_in(settings, "port").and_then(|port| port.parse().ok());
+    RayCluster { port, head, worker: words("worker_node_additional_args") }
 }

@@ -135,6 +135,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "schedule_put" => put(records::put).layer(of(Kind::Schedule)),
         "schedule_patch" => patch(records::patch).layer(of(Kind::Schedule)),
         "schedule_delete" => delete(records::delete).layer(of(Kind::Schedule)),
+        "schedule_trigger" => post(records::schedule::trigger),
         "online_endpoints" => get(records::list).layer(of(Kind::OnlineEndpoint)),
         "online_endpoint_get" => get(records::show).layer(of(Kind::OnlineEndpoint)),
         "online_endpoint_put" => put(records::put).layer(of(Kind::OnlineEndpoint)),

@@ -18,8 +18,8 @@ pub use tables::{
     Act, AssetKey, AssetRow, AuditRow, Child, ChildOf, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow,
     DeliveryRow, EventRow, ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint,
     NOWHERE, NewJob, NewRun, NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, REPLICA, RecordFilter, RecordKey,
-    RecordRow, ReplicaRow, RunInput, RunModel, RunQuery, RunRow, ServingKey, ServingRow, Since, Stopped, TargetRow,
-    TargetState, Texts, VersionFilter, WorkspaceRow, acting, site_name,
+    RecordRow, ReplicaRow, RunInput, RunModel, RunQuery, RunRow, ScheduleEvent, ScheduleRow, ScheduleRun, ServingKey,
+    ServingRow, Since, Stopped, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow, acting, site_name,
 };
 
 use std::{
@@ -96,10 +96,12 @@ pub enum Bell {
     Serving,
     /// Something for a job that consists of others: it came, is to stop, or one of its children has ended.
     Parents,
+    /// Schedules: one was changed, or what one waits for has happened.
+    Calendar,
 }
 
 /// How many bells there are.
-pub(crate) const BELLS: usize = 8;
+pub(crate) const BELLS: usize = 9;
 
 /// A handle to the store; cheap to clone.
 #[derive(Clone)]

@@ -24,6 +24,7 @@ mod records;
 mod replicas;
 mod run_search;
 mod runs;
+mod schedules;
 mod servings;
 
 pub use assets::{AssetKey, AssetRow, VersionFilter};
@@ -48,4 +49,5 @@ pub use records::{RecordFilter, RecordKey, RecordRow};
 pub use replicas::{REPLICA, ReplicaRow};
 pub use run_search::RunQuery;
 pub use runs::{NewRun, RunInput, RunRow, Texts};
+pub use schedules::{ScheduleEvent, ScheduleRow, ScheduleRun};
 pub use servings::{ServingKey, ServingRow};

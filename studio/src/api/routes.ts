@@ -153,6 +153,8 @@ export const schedule_put: Route<"/subscriptions/{subscription}/resourceGroups/{
 export const schedule_patch: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/schedules/{name}", unknown> = { method: "PATCH", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/schedules/{name}" };
 /** delete a schedule */
 export const schedule_delete: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/schedules/{name}", unknown> = { method: "DELETE", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/schedules/{name}" };
+/** start what a schedule starts, now, whether it is on or off */
+export const schedule_trigger: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/schedules/{name}/trigger", unknown> = { method: "POST", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/schedules/{name}/trigger" };
 /** online endpoints, by name */
 export const online_endpoints: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/onlineEndpoints" };
 /** one online endpoint */
@@ -205,6 +207,8 @@ export const batch_deployment_put: Route<"/subscriptions/{subscription}/resource
 export const batch_deployment_patch: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/batchEndpoints/{name}/deployments/{deployment}", unknown> = { method: "PATCH", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/batchEndpoints/{name}/deployments/{deployment}" };
 /** delete a batch deployment */
 export const batch_deployment_delete: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/batchEndpoints/{name}/deployments/{deployment}", unknown> = { method: "DELETE", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/batchEndpoints/{name}/deployments/{deployment}" };
+/** jobs a batch deployment has started */
+export const batch_deployment_jobs: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/batchEndpoints/{name}/deployments/{deployment}/jobs", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/batchEndpoints/{name}/deployments/{deployment}/jobs" };
 /** datastores */
 export const datastores: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/datastores", Page> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/datastores" };
 /** one datastore, without secrets */

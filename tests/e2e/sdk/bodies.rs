@@ -45,3 +45,21 @@ fn equals(line: &str) -> Option<usize> {
 fn python() -> Option<PathBuf> {
     std::env::var_os("PEREGRINE_SDK_PYTHON").map(PathBuf::from).or_else(|| venv::with_sdk(VERSION))
 }
+
+#[test]
+fn every_pipeline_of_the_corpus_is_accepted_or_refused_for_a_reason() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let Some(corpus) = crate::corpus::corpus() else { return };
+    let Some(python) = python() else {
+        return crate::skip::skip("pipelines of the corpus (azure-ai-ml is not kept here and cannot be had)");
+    };
+    let home = crate::harness::Home::new();
+    let mut submit = Command::new("timeout");
+    submit.arg("400").arg(python).arg(root.join("tests/sdk/pipelines.py")).arg(corpus).env_remove("PYTHONPATH");
+    submit.env("PEREGRINE_BIN", binary()).env("PEREGRINE_HOME", home.home());
+    let submitted = said(submit.output().unwrap());
+    eprintln!("{}", submitted.out);
+    assert_eq!(submitted.code, Some(0), "{}\n{}", submitted.out, submitted.err);
+    let summary: serde_json::Value = serde_json::from_str(submitted.out.lines().last().unwrap_or_default()).unwrap();
+    assert!(summary["accepted"].as_u64().unwrap() >= 32, "{summary}");
+}

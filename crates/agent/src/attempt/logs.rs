@@ -99,6 +99,11 @@ impl Logs {
         self.folder.join(format!("log-{rank}"))
     }
 
+    /// The beginning of where every rank's goes; its number follows.
+    pub(crate) fn draft_of_any(&self) -> String {
+        self.folder.join("log-").display().to_string()
+    }
+
     /// Moves the logs to their place once the command has run for a moment. Never returns.
     pub(crate) async fn publish_soon(&self) -> Infallible {
         tokio::time::sleep(PUBLISH_AFTER).await;

@@ -1,6 +1,6 @@
 //! Running: the processes of an attempt under the keeper, and how they end.
 
-use super::{Halt, RunMark, Stop, Stopped, logs::Logs, serve, share, variables::marker, verdict};
+use super::{Halt, RunMark, Stop, Stopped, logs::Logs, serve, share, spread, variables::marker, verdict};
 use crate::{
     cgroup::Cgroup,
     container,
@@ -53,6 +53,11 @@ pub(super) fn key(assignment: &Assignment, rank: u32) -> String {
     format!("{}/{rank}", assignment.attempt)
 }
 
+/// The ranks that are processes of the keeper's: all that run here, or the first where that starts the others.
+fn started(assignment: &Assignment, mark: &RunMark) -> Vec<u32> {
+    share::own(assignment).into_iter().take(mark.processes.len()).collect()
+}
+
 /// Starts what is not started, waits for the end, and leaves nothing running.
 pub(super) async fn run(
     cx: &Context,
@@ -61,7 +66,7 @@ pub(super) async fn run(
     logs: &Logs,
     stopped: &mut Stopped,
 ) -> Result<AllEnded, Halt> {
-    let known = share::own(assignment).into_iter().any(|rank| cx.link.knows(&key(assignment, rank)));
+    let known = started(assignment, mark).into_iter().any(|rank| cx.link.knows(&key(assignment, rank)));
     let ended = if !known && mark.keeper != cx.link.instance() {
         lost(cx, assignment, mark, logs, stopped).await
     } else {
@@ -76,7 +81,7 @@ pub(super) async fn run(
 
 async fn start(cx: &Context, assignment: &Assignment, mark: &RunMark) -> Result<(), Halt> {
     let mut first_pid = None;
-    for (rank, process) in share::own(assignment).into_iter().zip(mark.processes.clone()) {
+    for (rank, process) in started(assignment, mark).into_iter().zip(mark.processes.clone()) {
         let program = process.argv.first().cloned().unwrap_or_default();
         let spawn = Spawn {
             key: key(assignment, rank),
@@ -110,7 +115,7 @@ async fn attend(
 ) -> Result<AllEnded, Halt> {
     let deadline = deadline(cx, assignment, mark);
     let outcome = tokio::select! {
-        ended = all_ended(cx, assignment) => ended,
+        ended = all_ended(cx, assignment, mark) => ended,
         stop = asked_to_stop(stopped) => Err(Interrupt::Stop(stop)),
         () = deadline => Err(Interrupt::Timeout),
         failure = serve::watch(cx, assignment, mark, logs, fresh) => Err(Interrupt::Unfit(failure)),
@@ -131,7 +136,7 @@ async fn attend(
                 serve::let_go(cx, assignment, mark, why).await;
             }
             end_all(cx, assignment, mark, cx.settings.grace).await;
-            let first = share::own(assignment).first().copied().unwrap_or(0);
+            let first = started(assignment, mark).first().copied().unwrap_or(0);
             let last = cx.link.ended(&key(assignment, first)).await.unwrap_or(UNKNOWN);
             let ended = AllEnded::of(first, &last);
             Ok(match interrupt {
@@ -194,15 +199,15 @@ enum Interrupt {
 }
 
 /// Waits until every rank has ended, or one has failed: then the others have no one to talk to.
-async fn all_ended(cx: &Context, assignment: &Assignment) -> Result<(u32, Ended), Interrupt> {
+async fn all_ended(cx: &Context, assignment: &Assignment, mark: &RunMark) -> Result<(u32, Ended), Interrupt> {
     use futures_util::{StreamExt, stream::FuturesUnordered};
-    let ranks = share::own(assignment).into_iter();
+    let ranks = started(assignment, mark).into_iter();
     let mut waiting: FuturesUnordered<_> =
         ranks.map(|rank| async move { (rank, cx.link.ended(&key(assignment, rank)).await) }).collect();
     let mut last = None;
     while let Some((rank, ended)) = waiting.next().await {
         let ended = ended.map_err(|_| Interrupt::Gone)?;
-        if ended.code != Some(0) {
+        if ended.code != Some(0) || spread::leads(assignment, rank) {
             return Ok((rank, ended));
         }
         last = Some((rank, ended));
@@ -212,7 +217,7 @@ async fn all_ended(cx: &Context, assignment: &Assignment) -> Result<(u32, Ended)
 
 /// Terminate, grace, kill; then whatever hid in another process group. Returns when all ranks are gone.
 async fn end_all(cx: &Context, assignment: &Assignment, mark: &RunMark, grace: Duration) {
-    let ranks = share::own(assignment);
+    let ranks = started(assignment, mark);
     let marker = marker(&cx.folder(&assignment.attempt));
     for rank in &ranks {
         cx.link.signal(&key(assignment, *rank), Signal::TERM.as_raw());

@@ -79,6 +79,7 @@ mod tests {
             nodes,
             processes_per_node: per_node,
             parameter_servers: servers,
+            ray: None,
         };
         let addresses = (0..parts).map(|n| format!("10.0.0.{n}")).collect();
         Assignment {

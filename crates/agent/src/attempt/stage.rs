@@ -8,7 +8,7 @@ use super::{
     parallel::{self, Batches},
     process::Process,
     serve::{Replica, Start},
-    share, variables,
+    share, spread, variables,
 };
 use crate::{
     cgroup::Cgroup,
@@ -106,8 +106,22 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
         // What a pod has is its job's, and what of it a library sees is the runtime's doing.
         gpus: cx.pod.is_none().then_some(gpus),
     };
-    let processes = share::own(assignment).into_iter().map(|rank| {
-        let variables = variables::of_rank(assignment, &paths, rank);
+    let mpirun = if ready.image.is_none() { spread::mpirun(assignment, &ready.path_first) } else { None };
+    if let Some(mpirun) = &mpirun {
+        logs.system("lifecycle.log", &format!("`{}` starts all ranks", mpirun.display()));
+    }
+    let argv = if ready.image.is_some() { command::in_image(&argv) } else { argv };
+    let ranks = if mpirun.is_some() { vec![0] } else { share::own(assignment) };
+    let processes = ranks.into_iter().map(|rank| {
+        let mut variables = variables::of_rank(assignment, &paths, rank);
+        let argv = match &mpirun {
+            Some(mpirun) => {
+                variables.retain(|(name, _)| !name.starts_with("OMPI_COMM_WORLD_"));
+                variables.extend(spread::FOR_MPIRUN.map(|(name, value)| (name.into(), Some(value.into()))));
+                spread::by_mpirun(assignment, mpirun, &logs.draft_of_any(), &resolve(&argv, &ready))
+            }
+            None => spread::of_rank(assignment, argv.clone(), rank),
+        };
         let argv = in_container(assignment, &ready, (&argv, start.as_ref()), &variables, &paths, rank)
             .unwrap_or_else(|| resolve(&argv, &ready));
         Process {
@@ -297,7 +311,7 @@ fn in_container(
         .collect();
     Some(container::wrap(&container::Run {
         image,
-        argv: &command::in_image(argv),
+        argv,
         mounts: &mounts,
         variables: &asked,
         folder: paths.work,

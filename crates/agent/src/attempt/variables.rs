@@ -136,12 +136,21 @@ fn ranked(assignment: &Assignment, rank: u32) -> BTreeMap<String, String> {
             set("TF_CONFIG", config.to_string());
             set("AZUREML_PROCESS_NAME", format!("{kind}_{index}"));
         }
+        DistributionKind::Ray => {
+            let port = spread.ray.as_ref().and_then(|ray| ray.port).map_or(port, u32::from);
+            set("RAY_ADDRESS", meeting_point(assignment, port));
+        }
     }
     all
 }
 
+/// Where the ranks of an attempt meet.
+pub(super) fn meeting_point(assignment: &Assignment, port: u32) -> String {
+    share::with_port(Hosts::of(assignment).first(), port)
+}
+
 /// A port that two gangs on this machine are unlikely to share.
-fn port_of(assignment: &Assignment) -> u32 {
+pub(super) fn port_of(assignment: &Assignment) -> u32 {
     let (seq, number) = assignment.attempt.parts().unwrap_or((0, 0));
     20_000 + u32::try_from((seq * 7 + i64::from(number)).rem_euclid(10_000)).unwrap_or(0) * 2
 }

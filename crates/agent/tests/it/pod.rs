@@ -34,7 +34,7 @@ fn assignment(command: &str) -> Assignment {
 }
 
 fn gang(command: &str, kind: DistributionKind, per_node: u32) -> Assignment {
-    let spread = PlannedDistribution { kind, nodes: 2, processes_per_node: per_node, parameter_servers: 0 };
+    let spread = PlannedDistribution { kind, nodes: 2, processes_per_node: per_node, parameter_servers: 0, ray: None };
     let one = assignment(command);
     Assignment { plan: Plan { distribution: Some(spread), ..one.plan.clone() }, ..one }
 }

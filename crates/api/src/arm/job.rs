@@ -6,7 +6,7 @@ mod words;
 pub use kinds::parent_kind;
 pub use words::{distribution_of, resources_of, service_of};
 
-use super::{put, scalar, text, texts};
+use super::{put, scalar, text, texts, tree::entries};
 use domain::{
     assignment::{InputMode, OutputMode},
     spec::{
@@ -263,7 +263,12 @@ fn distribution(value: &Value, bad: &mut Vec<Mistake>) -> Option<Distribution> {
             worker_count: count("workerCount"),
             parameter_server_count: count("parameterServerCount"),
         },
-        "Ray" => Distribution::Ray { settings: BTreeMap::new() },
+        "Ray" => Distribution::Ray {
+            settings: entries(value)
+                .filter(|(key, value)| *key != "distributionType" && !value.is_null())
+                .map(|(key, value)| (super::datastore::snake(key), value.clone()))
+                .collect(),
+        },
         other => {
             let message = format!("`{other}` is not a distribution");
             bad.push(Mistake::new("distribution.distributionType", message, "one of PyTorch, TensorFlow, Mpi, Ray"));

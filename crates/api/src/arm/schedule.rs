@@ -1,6 +1,7 @@
 //! Schedules: a trigger, and what it starts.
 
 use super::{
+    datastore::{camel, snake},
     put,
     tree::{camel_deep, carry, labels, some, word},
 };
@@ -21,12 +22,39 @@ pub fn body(spec: &Value, job: Option<Value>) -> Value {
     json!({"properties": p})
 }
 
+/// A trigger as its file says it.
+pub fn trigger_said(wire: &Value) -> Value {
+    let mut out = Map::new();
+    for (key, value) in super::tree::entries(wire).filter(|(_, value)| !value.is_null()) {
+        let value = match (key.as_str(), value) {
+            ("triggerType" | "frequency", Value::String(word)) => json!(word.to_lowercase()),
+            ("schedule", Value::Object(pattern)) => {
+                pattern.iter().map(|(key, value)| (snake(key), value.clone())).collect()
+            }
+            (_, value) => value.clone(),
+        };
+        out.insert(if key == "triggerType" { "type".to_owned() } else { snake(key) }, value);
+    }
+    Value::Object(out)
+}
+
+/// The key of a trigger's part on the wire.
+pub fn trigger_key(key: &str) -> String {
+    if key == "type" { "triggerType".to_owned() } else { camel(key) }
+}
+
 fn action(spec: &Value, job: Option<Value>) -> Option<Value> {
     if let Some(job) = job {
         return Some(json!({"actionType": "CreateJob", "jobDefinition": job}));
     }
     if let Some(data) = some(spec, "import_data") {
         return Some(json!({"actionType": "ImportData", "dataImportDefinition": import(data)}));
+    }
+    if let Some(deployment) = some(spec, "update_deployment") {
+        let mut out = Map::new();
+        put(&mut out, "actionType", json!("UpdateDeployment"));
+        carry(&mut out, deployment, &[("endpoint_name", "endpointName"), ("name", "deploymentName")]);
+        return Some(Value::Object(out));
     }
     some(spec, "create_monitor")
         .map(|monitor| json!({"actionType": "CreateMonitor", "monitorDefinition": camel_deep(monitor)}))
@@ -46,7 +74,7 @@ fn import(data: &Value) -> Value {
         let mut made = Map::new();
         put(&mut made, "sourceType", json!(word(source, "type").unwrap_or("database")));
         for (key, value) in super::tree::entries(source).filter(|(key, _)| *key != "type") {
-            put(&mut made, &super::datastore::camel(key), value.clone());
+            put(&mut made, &camel(key), value.clone());
         }
         put(&mut out, "source", Value::Object(made));
     }
@@ -60,10 +88,16 @@ fn trigger(value: &Value) -> Value {
             put(&mut out, "triggerType", json!("Cron"));
             put(&mut out, "expression", some(value, "expression").cloned());
         }
+        "event" => {
+            put(&mut out, "triggerType", json!("Event"));
+            let keys = [("on", "on"), ("name", "name"), ("experiment_name", "experimentName"), ("status", "status")];
+            carry(&mut out, value, &keys);
+            return Value::Object(out);
+        }
         _ => {
             put(&mut out, "triggerType", json!("Recurrence"));
             carry(&mut out, value, &[("frequency", "frequency"), ("interval", "interval")]);
-            put(&mut out, "schedule", pattern(some(value, "schedule")));
+            put(&mut out, "schedule", pattern(some(value, "schedule").or(some(value, "pattern"))));
         }
     }
     put(&mut out, "timeZone", json!(word(value, "time_zone").unwrap_or("UTC")));
@@ -107,5 +141,13 @@ mod tests {
         assert_eq!(made["schedule"], json!({"hours": [4], "minutes": [0, 30], "weekDays": ["monday"]}));
         assert_eq!((&made["startTime"], &made["timeZone"]), (&json!("2022-07-10 10:00:00"), &json!("UTC")));
         assert_eq!(trigger(&json!({"type": "cron", "expression": "0 * * * *"}))["triggerType"], "Cron");
+        let said = trigger_said(&made);
+        assert_eq!((&said["type"], &said["schedule"]["week_days"]), (&json!("recurrence"), &json!(["monday"])));
+        assert_eq!(
+            (&said["start_time"], trigger_key("start_time")),
+            (&json!("2022-07-10 10:00:00"), "startTime".into())
+        );
+        let event = trigger(&json!({"type": "event", "on": "job", "experiment_name": "e", "status": ["failed"]}));
+        assert_eq!(trigger_said(&event)["experiment_name"], "e");
     }
 }

@@ -84,7 +84,12 @@ fn action(value: &Value) -> (String, Value) {
             return (ours.to_owned(), snaked(inner));
         }
     }
-    ("action".to_owned(), snaked(value))
+    match (word(value, "endpointName"), word(value, "deploymentName")) {
+        (Some(endpoint), Some(name)) => {
+            ("update_deployment".to_owned(), json!({"endpoint_name": endpoint, "name": name}))
+        }
+        _ => ("action".to_owned(), snaked(value)),
+    }
 }
 
 fn auth_mode(mode: &str) -> &str {

@@ -83,8 +83,8 @@ pub(crate) async fn schedule(post: &Post<'_>, base: &Base, spec: &Value) -> Done
         },
         map => match word(map, "job") {
             Some(text) => {
-                let inner = named(post, text);
-                if let Some(known) = inner {
+                if let Some(mut known) = named(post, text) {
+                    changes(post, base, map, &mut known).await?;
                     return Ok(arm::schedule::body(spec, Some(known)));
                 }
                 spec_file::tree(Noun::Job, &base.existing("create_job.job", plain(text))?, &[])?
@@ -95,6 +95,20 @@ pub(crate) async fn schedule(post: &Post<'_>, base: &Base, spec: &Value) -> Done
     overlay(&mut job_spec, create);
     let made = job(post, &job_base, &job_spec).await?;
     Ok(arm::schedule::body(spec, Some(made)))
+}
+
+/// What a schedule changes about a job that exists, beside its id.
+async fn changes(post: &Post<'_>, base: &Base, create: &Value, known: &mut Value) -> Done {
+    let mut spec = create.clone();
+    if let Some(map) = spec.as_object_mut() {
+        map.retain(|key, _| key != "job");
+    }
+    let made = pipeline_job(post, base, &mut spec).await?;
+    let says = |value: &Value| !value.is_null() && *value != json!({}) && *value != json!("");
+    for (key, value) in entries(&made).filter(|(key, value)| *key != "jobType" && says(value)) {
+        known[key] = value.clone();
+    }
+    Ok(())
 }
 
 /// A job that exists, by its name.

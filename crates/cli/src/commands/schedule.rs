@@ -3,11 +3,12 @@
 use super::{
     Context,
     record::{self, Kind, Place, state, text},
+    settle,
 };
 use crate::{
     args::record::{Create, ScheduleVerb, Update},
     assemble,
-    failure::{Done, Exit, Failure},
+    failure::{Doing, Done, Failure},
     output::Column,
     post::Post,
 };
@@ -26,6 +27,7 @@ const KIND: Kind = Kind {
             "ENABLED",
             |item| if item["is_enabled"] == json!(false) { "no".to_owned() } else { "yes".to_owned() },
         ),
+        Column::new("NEXT", |item| item["peregrine"]["next"][0].as_str().unwrap_or_default().to_owned()),
         Column::new("STATE", state),
         Column::new("DESCRIPTION", |item| text(item, "description")),
     ],
@@ -42,7 +44,7 @@ pub(super) async fn run(context: &Context, verb: ScheduleVerb) -> Done<ExitCode>
         ScheduleVerb::Update(args) => update(context, args).await?,
         ScheduleVerb::Enable(args) => switch(context, &at(&args.name), !args.no_wait, true).await?,
         ScheduleVerb::Disable(args) => switch(context, &at(&args.name), !args.no_wait, false).await?,
-        ScheduleVerb::Trigger(args) => return trigger_now(context, &at(&args.name)).await,
+        ScheduleVerb::Trigger(args) => trigger_now(context, &at(&args.name)).await?,
         ScheduleVerb::Delete(args) => record::delete(context, KIND, &at(&args.name), &args, "").await?,
         ScheduleVerb::Validate(args) => record::validate(context, KIND, &args)?,
     }
@@ -78,18 +80,20 @@ async fn switch(context: &Context, at: &Place, wait: bool, on: bool) -> Done {
     .await
 }
 
-/// Schedules are kept, and start nothing yet; saying so is better than a job that never comes.
-async fn trigger_now(context: &Context, at: &Place) -> Done<ExitCode> {
+/// Starts what the schedule starts, and prints its name.
+async fn trigger_now(context: &Context, at: &Place) -> Done {
     let session = context.session().await?;
-    record::fetch(KIND, &session, at).await?;
-    Err(Failure::new(Exit::Input, format!("schedule `{}` cannot start a job yet", at.name))
-        .because("schedules are kept as records; nothing starts their jobs yet")
-        .hint("submit the job itself with `peregrine job create`"))
+    let path = format!("{}/trigger", at.path);
+    let doing = || format!("cannot start schedule `{}`", at.name);
+    let made = settle::post(&session, &path, &json!({}), false).await.doing(doing)?;
+    let made = json!({"job_name": made["submissionId"], "schedule_action_type": made["scheduleActionType"]});
+    context.output.show(&made)
 }
 
 fn trigger(value: &Value) -> String {
     match word(value, "type") {
         Some("cron") => word(value, "expression").unwrap_or_default().to_owned(),
+        Some("event") => format!("{} {}", text(value, "on"), word(value, "name").unwrap_or("…")),
         Some(_) => format!("every {} {}", text(value, "interval"), text(value, "frequency")),
         None => String::new(),
     }

@@ -78,7 +78,10 @@ impl Pipeline {
 
     fn start(&mut self, tx: &mut Tx<'_>, parent: &Parent, at: usize, inputs: &[Filled]) -> Result<(), Error> {
         let step = &self.graph.steps[at];
-        let (mut plan, mut body) = (step.job.plan.clone(), step.job.body.clone());
+        let mut search = step.search.clone();
+        // What other steps made goes to whoever runs: the step's own job, or the trials of its sweep.
+        let runs = search.as_ref().map_or(&step.job, |search| &search.trial);
+        let (mut plan, mut body) = (runs.plan.clone(), runs.body.clone());
         for filled in inputs {
             let made = match &filled.from {
                 Some((maker, output)) => self.made(tx, *maker, output)?,
@@ -86,13 +89,21 @@ impl Pipeline {
             };
             fill(&mut plan, &mut body, &filled.input, made);
         }
+        let kind = if search.is_some() { "Sweep" } else { "Command" };
+        if let Some(search) = &mut search {
+            let mut whole = step.job.body.clone();
+            whole["inputs"] = body["inputs"].clone();
+            (search.trial.plan, search.trial.body) = (plan, body);
+            // It has no outputs before one of its trials is the best.
+            (plan, body) = (Plan { artifacts: step.job.plan.artifacts.clone(), ..Plan::default() }, whole);
+        }
         let name = free_name(tx, parent, step.job.name.as_ref(), &step.name)?;
         let mut new = NewJob {
             workspace: parent.job.workspace.clone(),
             name,
             body: String::new(),
             plan,
-            kind: "Command",
+            kind,
             experiment: parent.experiment.clone(),
             target: step.job.target.clone(),
             cluster: step.job.cluster.clone(),
@@ -115,6 +126,9 @@ impl Pipeline {
                 tx.insert_job(&new)?
             }
         };
+        if let Some(search) = &search {
+            tx.put_conductor(seq, search)?;
+        }
         self.jobs.insert(at, seq);
         Ok(())
     }

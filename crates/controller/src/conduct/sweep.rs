@@ -6,6 +6,7 @@
 use super::{Conductor, Parent, pipeline::free_name};
 use domain::{
     Job, JobState, Outcome, Search,
+    job::Failure,
     spec::sweep::{Sweep as Spec, Values},
 };
 use planner::sweep::{Series, Stage, SweepDecision, SweepWorld, Trial, advance};
@@ -129,6 +130,16 @@ impl Sweep {
     /// The best trial's outputs become the sweep's, and its name and metric are told.
     fn end(&self, tx: &mut Tx<'_>, parent: &mut Parent, outcome: Outcome, best: Option<u32>) -> Result<(), Error> {
         let metric = &self.spec().objective.primary_metric;
+        let outcome = match outcome {
+            // Steps that wait for its outputs would wait for nothing.
+            Outcome::Completed if best.is_none() && parent.job.parent.is_some() && self.has_outputs() => {
+                let message = format!(
+                    "no trial that completed logged `{metric}`, so none is the best and there are no outputs to pass on"
+                );
+                Outcome::Failed(Failure::new("UserError.NoBestTrial", message))
+            }
+            other => other,
+        };
         let mut text = match &outcome {
             Outcome::Completed => format!("completed; {} trials are over", self.trials.len()),
             Outcome::Failed(failure) => failure.message.clone(),
@@ -146,6 +157,10 @@ impl Sweep {
             None => {}
         }
         parent.ends(tx, outcome, &text)
+    }
+
+    fn has_outputs(&self) -> bool {
+        !self.search.trial.plan.outputs.is_empty()
     }
 
     fn promote(&self, tx: &mut Tx<'_>, parent: &Parent, at: usize, value: f64) -> Result<(), Error> {

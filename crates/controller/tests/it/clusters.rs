@@ -53,7 +53,14 @@ async fn world(jobs: usize) -> (crate::Home, Context) {
         Ok(())
     });
     filled.await.unwrap();
-    let cx = Context { store, drivers: Arc::default(), keep_deleted: None, routers: Arc::new(NoRouters), clock: now };
+    let cx = Context {
+        store,
+        drivers: Arc::default(),
+        keep_deleted: None,
+        routers: Arc::new(NoRouters),
+        register: |_, _, _| Ok(()),
+        clock: now,
+    };
     (home, cx)
 }
 

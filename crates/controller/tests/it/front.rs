@@ -47,6 +47,7 @@ async fn jobs_that_fit_nowhere_do_not_hold_up_those_behind_them() {
         drivers: Arc::default(),
         keep_deleted: None,
         routers: Arc::new(NoRouters),
+        register: |_, _, _| Ok(()),
         clock: || Timestamp(1),
     };
     assert_eq!(tick(&cx).await.unwrap(), 1);

@@ -15,7 +15,7 @@ use domain::{
 use std::{cell::Cell, collections::HashMap, sync::Arc};
 use store::{Child, HERE, NOWHERE, NewJob, Store};
 
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 20;
 
 thread_local! {
     static NOW: Cell<i64> = const { Cell::new(0) };
@@ -96,8 +96,14 @@ impl Sim {
             Ok(seq)
         });
         let seq = accepted.await.unwrap();
-        let cx =
-            Context { store, drivers: Arc::default(), keep_deleted: None, routers: Arc::new(NoRouters), clock: now };
+        let cx = Context {
+            store,
+            drivers: Arc::default(),
+            keep_deleted: None,
+            routers: Arc::new(NoRouters),
+            register: |_, _, _| Ok(()),
+            clock: now,
+        };
         Sim { _home: home, cx, conductors: Conductors::default(), graph, seq }
     }
 

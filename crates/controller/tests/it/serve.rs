@@ -73,6 +73,7 @@ impl World {
             drivers: Arc::default(),
             keep_deleted: None,
             routers: Arc::clone(&routers) as Arc<dyn Routers>,
+            register: |_, _, _| Ok(()),
             clock: now,
         };
         let row = ServingRow {

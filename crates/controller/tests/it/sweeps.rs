@@ -3,11 +3,15 @@
 use super::{Home, sim::chance::Chance};
 use controller::{Conductors, Context, NoRouters, conduct};
 use domain::{
-    AttemptId, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedOutput, Search, Timestamp,
-    assignment::OutputMode, job::Failure, pipeline::StepJob, spec::Sweep, tracking::points::Point,
+    AttemptId, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedInput, PlannedOutput, Search, Timestamp,
+    assignment::{InputMode, OutputMode},
+    job::Failure,
+    pipeline::{Graph, Source, Step, StepJob},
+    spec::Sweep,
+    tracking::points::Point,
 };
 use serde_json::{Value, json};
-use std::{cell::Cell, sync::Arc};
+use std::{cell::Cell, collections::BTreeMap, sync::Arc};
 use store::{Child, HERE, NOWHERE, NewJob};
 
 thread_local! {
@@ -53,14 +57,18 @@ fn search(more: Value) -> Search {
 
 impl Sim {
     async fn of(search: Search) -> Sim {
+        Sim::led("s", "Sweep", serde_json::to_value(search).unwrap()).await
+    }
+
+    async fn led(name: &str, kind: &'static str, leader: Value) -> Sim {
         let home = Home::new();
         let store = home.open();
         let new = NewJob {
             workspace: "w".into(),
-            name: JobName::parse("s").unwrap(),
+            name: JobName::parse(name).unwrap(),
             body: "{}".into(),
             plan: Plan::default(),
-            kind: "Sweep",
+            kind,
             experiment: "e".into(),
             target: String::new(),
             cluster: NOWHERE.into(),
@@ -74,12 +82,18 @@ impl Sim {
         };
         let accepted = store.write(move |tx| {
             let seq = tx.insert_job(&new)?;
-            tx.put_conductor(seq, &search)?;
+            tx.put_conductor(seq, &leader)?;
             Ok(seq)
         });
         let seq = accepted.await.unwrap();
-        let cx =
-            Context { store, drivers: Arc::default(), keep_deleted: None, routers: Arc::new(NoRouters), clock: now };
+        let cx = Context {
+            store,
+            drivers: Arc::default(),
+            keep_deleted: None,
+            routers: Arc::new(NoRouters),
+            register: |_, _, _| Ok(()),
+            clock: now,
+        };
         Sim { _home: home, cx, conductors: Conductors::default(), seq }
     }
 
@@ -204,6 +218,107 @@ async fn a_metric_that_nobody_logs_is_said_early_and_at_the_end() {
     sim.round().await;
     assert_eq!(sim.state().await.status(), "Completed");
     assert!(sim.row().await.1.contains("no trial that completed logged `loss`"), "{}", sim.row().await.1);
+}
+
+/// A pipeline: `tune` is a sweep whose trials read `data`, `use` reads its best trial's model.
+fn with_a_sweep() -> Graph {
+    let data = |_: &str| PlannedInput::Data {
+        place: Place::default(),
+        mode: InputMode::RoMount,
+        uri: String::new(),
+        file: false,
+    };
+    let bound = |input: &str, step: usize| {
+        BTreeMap::from([(input.to_owned(), Source { steps: vec![step], output: "model".into(), ..Source::default() })])
+    };
+    let (target, cluster) = ("local".to_owned(), HERE.to_owned());
+    let job = |inputs: &[&str]| StepJob {
+        plan: Plan { inputs: inputs.iter().map(|name| ((*name).to_owned(), data(name))).collect(), ..Plan::default() },
+        body: json!({}),
+        target: target.clone(),
+        cluster: cluster.clone(),
+        ..StepJob::default()
+    };
+    let mut search = search(json!({"limits": {"max_total_trials": 2}}));
+    let mut first = job(&[]);
+    let uri = "azureml://datastores/d/paths/made/".to_owned();
+    let made = PlannedOutput { uri, ..search.trial.plan.outputs["model"].clone() };
+    first.plan.outputs = [("model".to_owned(), made)].into();
+    search.trial.plan.inputs.insert("data".into(), data("data"));
+    let sweep = StepJob { cluster: NOWHERE.into(), body: json!({}), ..StepJob::default() };
+    let step = |name: &str, bound, job| Step { name: name.into(), bound, job, ..Step::default() };
+    let tune = Step { search: Some(Box::new(search)), ..step("tune", bound("data", 0), sweep) };
+    let steps = vec![step("make", BTreeMap::new(), first), tune, step("use", bound("model", 1), job(&["model"]))];
+    Graph { steps, ..Graph::default() }
+}
+
+fn read_by(plan: &Plan, input: &str) -> String {
+    match &plan.inputs[input] {
+        PlannedInput::Data { uri, .. } => uri.clone(),
+        PlannedInput::Literal { value } => value.clone(),
+    }
+}
+
+#[tokio::test]
+async fn the_best_trial_of_a_sweep_step_feeds_the_steps_after_it() {
+    let mut sim = Sim::led("p", "Pipeline", serde_json::to_value(with_a_sweep()).unwrap()).await;
+    let pipeline = sim.seq;
+    sim.round().await;
+    sim.ends(0, Outcome::Completed).await;
+    sim.round().await;
+    let tune = sim.trials().await.remove(1).job;
+    assert_eq!(tune.name.as_str(), "p_tune");
+    sim.conductors = Conductors::default();
+    sim.seq = tune.seq;
+    sim.round().await;
+    let trial = sim.trials().await.remove(1).job;
+    assert_eq!(trial.name.as_str(), "p_tune_1");
+    let plan = sim.cx.store.read(move |tx| tx.plan(trial.seq)).await.unwrap().unwrap();
+    assert_eq!(read_by(&plan, "data"), "azureml://datastores/d/paths/made/", "what the first step made");
+    for (number, loss) in [(0, 0.1), (1, 0.7)] {
+        sim.logs(number, "loss", &[loss]).await;
+        sim.ends(number, Outcome::Completed).await;
+    }
+    sim.round().await;
+    sim.seq = pipeline;
+    sim.round().await;
+    let last = sim.trials().await.remove(2).job;
+    let plan = sim.cx.store.read(move |tx| tx.plan(last.seq)).await.unwrap().unwrap();
+    assert_eq!(read_by(&plan, "model"), "azureml://datastores/d/paths/p_tune_0/");
+    sim.ends(2, Outcome::Completed).await;
+    sim.round().await;
+    assert_eq!(sim.state().await.status(), "Completed");
+}
+
+#[tokio::test]
+async fn a_sweep_step_without_a_best_trial_fails_and_a_canceled_pipeline_takes_it_along() {
+    for canceled in [false, true] {
+        let mut sim = Sim::led("p", "Pipeline", serde_json::to_value(with_a_sweep()).unwrap()).await;
+        let pipeline = sim.seq;
+        sim.round().await;
+        sim.ends(0, Outcome::Completed).await;
+        sim.round().await;
+        sim.round().await;
+        sim.seq = sim.trials().await.remove(1).job.seq;
+        if canceled {
+            sim.cx.store.write(move |tx| tx.stop_job(pipeline, "asked", now())).await.unwrap();
+        } else {
+            sim.ends(0, Outcome::Completed).await;
+            sim.ends(1, Outcome::Completed).await;
+        }
+        for _ in 0..4 {
+            sim.round().await;
+        }
+        let trials = sim.trials().await;
+        assert!(trials.len() == 2 && trials.iter().all(|trial| trial.job.state.is_ended()), "{trials:?}");
+        sim.seq = pipeline;
+        let state = sim.state().await;
+        match canceled {
+            true => assert_eq!(state.status(), "Canceled"),
+            false => assert!(format!("{state:?}").contains("step `tune` (job `p_tune`) failed: no trial"), "{state:?}"),
+        }
+        assert_eq!(sim.trials().await.len(), 2, "nothing came after it");
+    }
 }
 
 #[tokio::test]

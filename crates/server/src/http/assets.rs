@@ -9,7 +9,7 @@ mod shipped;
 mod upload;
 
 pub(crate) use names::{container, list, put_container};
-pub(crate) use outputs::register_outputs;
+pub use outputs::register_outputs;
 pub(crate) use upload::{read_link, start as start_upload, upload_link};
 
 use super::{

@@ -6,7 +6,7 @@ mod update;
 mod why;
 
 pub(crate) use graph::graph;
-pub(crate) use submit::{DEFAULT_EXPERIMENT, Submitted, submit};
+pub(crate) use submit::{DEFAULT_EXPERIMENT, Submitted, prepare, submit};
 pub(crate) use update::{Labels, change};
 pub(crate) use why::why;
 

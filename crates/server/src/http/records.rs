@@ -1,6 +1,6 @@
 //! Resources kept as their clients sent them: schedules, online and batch endpoints, and their deployments. What serves
-//! for an online deployment is kept beside its record (`serving`), and a call of a batch endpoint is a job (`batch`);
-//! nothing runs schedules yet.
+//! for an online deployment is kept beside its record (`serving`), when a schedule is due (`schedule`), and a call of a
+//! batch endpoint is a job (`batch`).
 //!
 //! Invariants: what comes in comes back, unknown fields too; a record never claims to work; keys are sealed and shown by
 //! the calls that exist for it alone.
@@ -10,6 +10,7 @@ mod check;
 pub(crate) mod keys;
 mod kind;
 pub(crate) mod references;
+pub(crate) mod schedule;
 pub(crate) mod serving;
 mod view;
 
@@ -89,7 +90,7 @@ pub(crate) async fn put(
     Body(body): Body<Value>,
 ) -> Result<Shown, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
-    let change = Change { kind, key: kind.key(&workspace.name, &at), by: caller.name, conditions, whole: true };
+    let change = Change { conditions, ..Change::whole(kind, kind.key(&workspace.name, &at), caller.name) };
     write(&app, &workspace, change, body).await
 }
 
@@ -108,7 +109,7 @@ pub(crate) async fn patch(
 }
 
 /// A write of one record.
-struct Change {
+pub(crate) struct Change {
     kind: Kind,
     key: RecordKey,
     by: String,
@@ -117,7 +118,19 @@ struct Change {
     whole: bool,
 }
 
-async fn write(app: &App, workspace: &Arc<WorkspaceRow>, change: Change, body: Value) -> Result<Shown, Problem> {
+impl Change {
+    /// All of a record, whatever is there.
+    pub(crate) fn whole(kind: Kind, key: RecordKey, by: String) -> Change {
+        Change { kind, key, by, conditions: Conditions::default(), whole: true }
+    }
+}
+
+pub(crate) async fn write(
+    app: &App,
+    workspace: &Arc<WorkspaceRow>,
+    change: Change,
+    body: Value,
+) -> Result<Shown, Problem> {
     change.kind.check_name(&change.key)?;
     if !body.is_object() {
         return Err(Problem::bad(format!("{} is not a JSON object", change.kind.called(&change.key))));
@@ -135,13 +148,40 @@ async fn write(app: &App, workspace: &Arc<WorkspaceRow>, change: Change, body: V
     Ok(shown.tracked(operations::ASYNC, &ticket.status_url()))
 }
 
-/// What serves for a record, where anything does.
-fn live(app: &App, tx: &mut Tx<'_>, kind: Kind, row: &RecordRow) -> Result<Option<serving::Live>, store::Error> {
-    match kind {
-        Kind::OnlineDeployment => serving::live(tx, &row.key),
-        Kind::OnlineEndpoint => serving::endpoint(app, tx, row),
-        _ => Ok(None),
-    }
+/// What is at work for a record.
+enum Live {
+    Serving(serving::Live),
+    Schedule(Box<schedule::Live>),
+}
+
+fn live(app: &App, tx: &mut Tx<'_>, kind: Kind, row: &RecordRow) -> Result<Option<Live>, store::Error> {
+    Ok(match kind {
+        Kind::OnlineDeployment => serving::live(tx, &row.key)?.map(Live::Serving),
+        Kind::OnlineEndpoint => serving::endpoint(app, tx, row)?.map(Live::Serving),
+        Kind::Schedule => schedule::live(tx, &row.key)?.map(|live| Live::Schedule(Box::new(live))),
+        _ => None,
+    })
+}
+
+/// Changes parts of a deployment on behalf of a schedule, as its client would.
+pub(crate) fn amend_deployment(
+    app: &App,
+    workspace: &WorkspaceRow,
+    tx: &mut Tx<'_>,
+    (endpoint, name): (&str, &str),
+    patch: Value,
+    by: &str,
+) -> Result<(), Halt> {
+    let kind = Kind::OnlineDeployment;
+    let key = RecordKey {
+        workspace: workspace.name.clone(),
+        kind: kind.table().to_owned(),
+        parent: endpoint.to_owned(),
+        name: name.to_owned(),
+    };
+    let ticket = Ticket::new(app, &workspace.subscription);
+    let change = Change { whole: false, ..Change::whole(kind, key, by.to_owned()) };
+    record(app, workspace, tx, &change, patch, &ticket).map(drop)
 }
 
 fn record(
@@ -167,6 +207,9 @@ fn record(
     };
     let given = view::settle(&mut body);
     check::body(app, workspace, tx, kind, key, &body)?;
+    if kind == Kind::Schedule {
+        crate::calendar::rehearse(app, workspace, tx, (key, &body, &change.by))?;
+    }
     if kind == Kind::BatchDeployment {
         batch::deploy(app, workspace, tx, (key, &body["properties"], &change.by))?;
     }
@@ -200,6 +243,9 @@ fn record(
     };
     if kind == Kind::OnlineEndpoint {
         keys::keep(app, tx, key, given.as_ref())?;
+    }
+    if kind == Kind::Schedule {
+        schedule::switch(tx, &row, before.as_ref(), now)?;
     }
     Ok((row, before.is_some()))
 }
@@ -239,6 +285,9 @@ fn leave(tx: &mut Tx<'_>, kind: Kind, key: &RecordKey, now: domain::Timestamp) -
         for row in tx.servings_of(&key.workspace, &key.name)? {
             serving::retire(tx, &row.key, "", now)?;
         }
+    }
+    if kind == Kind::Schedule {
+        tx.forget_schedule(&key.workspace, &key.name)?;
     }
     let Some(parent) = kind.parent() else { return Ok(()) };
     let Some(mut endpoint) = tx.record(&parent.above(key))? else { return Ok(()) };

@@ -162,6 +162,7 @@ impl Lookup<'_, '_> {
         let scheme = uri.split("://").next().unwrap_or_default();
         match scheme {
             "http" | "https" => Some(Place::Http { url: uri.to_owned() }),
+            "wasb" | "wasbs" if blob_url(uri).is_some() => blob_url(uri).map(|url| Place::Http { url }),
             "s3" | "gs" | "az" => {
                 Some(Place::Object { url: uri.to_owned(), datastore: String::new(), options: BTreeMap::new() })
             }
@@ -189,5 +190,22 @@ impl Lookup<'_, '_> {
         }
         self.mistake(key, format!("nothing is stored at `{shown}`"), "upload it first, or correct the path");
         None
+    }
+}
+
+/// `wasbs://container@account/path` as the address that anybody may read where the container is public.
+fn blob_url(uri: &str) -> Option<String> {
+    let (container, rest) = uri.split_once("://")?.1.split_once('@')?;
+    let (account, path) = rest.split_once('/')?;
+    (!container.is_empty() && !path.is_empty()).then(|| format!("https://{account}/{container}/{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn an_address_of_a_public_container_is_one_of_the_web() {
+        let read = super::blob_url("wasbs://datasets@examples.blob.core.windows.net/iris/a.csv");
+        assert_eq!(read.as_deref(), Some("https://examples.blob.core.windows.net/datasets/iris/a.csv"));
+        assert_eq!(super::blob_url("wasbs://nobody"), None);
     }
 }

@@ -12,7 +12,7 @@ mod order;
 use super::Lookup;
 use crate::{app::App, http::jobs::DEFAULT_EXPERIMENT};
 use api::arm::{
-    self, AssetRef, job,
+    self, AssetRef,
     pipeline::read::{self, Wanted},
     reference::compute_name,
     tree::{entries, some, word},
@@ -99,6 +99,8 @@ struct Scope<'s> {
 struct Tie {
     when: Vec<Condition>,
     group: Option<usize>,
+    /// Its outputs lie together with those of others, where no earlier job has put them.
+    fresh: bool,
 }
 
 /// An output that a step makes.
@@ -254,21 +256,24 @@ impl Weaver<'_, '_> {
     fn node(&mut self, scope: &Scope<'_>, known: &mut Known, node: &Value, turn: &Turn) -> Result<NodeEnds, Error> {
         let key = format!("jobs.{}", turn.path);
         let nothing = (BTreeMap::new(), BTreeMap::new());
-        let Some(reference) = word(node, "componentId").or_else(|| word(node, "component_id")) else {
+        let Some(reference) = read::component(node) else {
             let message = match word(node, "type").unwrap_or("command") {
-                "command" | "pipeline" => "the step names no component".to_owned(),
+                "command" | "pipeline" | "sweep" => "the step names no component".to_owned(),
                 kind => format!("`{kind}` steps cannot run yet"),
             };
             self.lookup.mistake(key, message, flow::REFUSED);
             return Ok(nothing);
         };
-        let Some(component) = self.component(&key, reference)? else { return Ok(nothing) };
-        let kind = word(&component, "type").unwrap_or("command");
+        let Some(mut component) = self.component(&key, reference)? else { return Ok(nothing) };
+        let kind = word(&component, "type").unwrap_or("command").to_owned();
+        let shown = word(node, "type").unwrap_or(&kind);
+        if shown == "sweep" {
+            component = Arc::new(read::trial_of(node, &component));
+        }
         let given = self.fed(scope, known, node, turn);
         let fed = self.checked(&turn.path, &component, given, &format!("{key}.inputs"));
-        let shown = word(node, "type").unwrap_or(kind);
-        match (shown, kind) {
-            ("command", "command" | "commandcomponent" | "CommandComponent") | ("parallel", "parallel") => {
+        match (shown, kind.as_str()) {
+            ("command" | "sweep", "command" | "commandcomponent" | "CommandComponent") | ("parallel", "parallel") => {
                 let made = self.leaf(scope, known, node, &component, &fed, turn)?;
                 Ok((made, fed))
             }
@@ -301,7 +306,11 @@ impl Weaver<'_, '_> {
         let empty = Map::new();
         let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
         for name in read::ports(component, "outputs").keys() {
-            wanted.insert(name.clone(), self.wanted(scope, node, name));
+            let mut of_this = self.wanted(scope, node, name);
+            if let Some(uri) = self.gathered_at(turn, name)? {
+                of_this.settings.insert("uri".into(), uri.into());
+            }
+            wanted.insert(name.clone(), of_this);
         }
         let own = word(node, "computeId").and_then(|id| self.compute(scope, id));
         let inner = Scope {
@@ -440,9 +449,4 @@ fn names_a_target(text: &&str) -> bool {
 fn unknown<'n, T>(given: impl Iterator<Item = &'n String>, declared: &BTreeMap<String, T>) -> Vec<&'n String> {
     let known: HashSet<&String> = declared.keys().collect();
     given.filter(|name| !known.contains(name)).collect()
-}
-
-/// The body of a job that a step is, checked as any other.
-fn spec_of(body: &Map<String, Value>) -> Result<domain::spec::CommandJob, Vec<Mistake>> {
-    job::spec(&Value::Object(body.clone()))
 }

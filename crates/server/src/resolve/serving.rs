@@ -81,14 +81,7 @@ impl Lookup<'_, '_> {
                 _ => std::mem::take(&mut mistake.key),
             };
         }
-        if cluster.starts_with('@') {
-            let message = format!("compute target `{target}` is a machine that serves no endpoints yet");
-            self.mistake("compute", message, "serve here: leave `compute` out of the endpoint");
-        } else if cluster != store::HERE && !self.app.facts(self.tx, &cluster)?.inference {
-            // Its pods could run there, but nobody could reach them.
-            let message = format!("compute target `{target}` lies on cluster `{cluster}`, where no router runs");
-            self.mistake("compute", message, ENABLE);
-        }
+        self.serves(&target, &cluster)?;
         if let Some(PlannedInput::Data { place: Place::Folder { path }, file, .. }) = plan.inputs.get_mut("model") {
             *file = path.is_file();
         }
@@ -102,13 +95,7 @@ impl Lookup<'_, '_> {
             plan.variables.entry("AZUREML_ENTRY_SCRIPT".to_owned()).or_insert(script.to_owned());
         }
         if kind == ServingKind::Container {
-            plan.command = label(properties, COMMAND).unwrap_or_default().to_owned();
-            if plan.command.trim().is_empty() && cluster != store::HERE {
-                let message =
-                    "in a pod our agent is what the image starts, and it cannot see what the image would start itself";
-                let fix = "say what to run: `gunicorn --bind 0.0.0.0:$SERVER_PORT app:app`, or whatever the image's entry point is";
-                self.mistake(format!("properties.properties.{COMMAND}"), message, fix);
-            }
+            plan.command = self.command(properties, &cluster);
         }
         share(&mut plan, properties, cluster == store::HERE);
         let serve = Serving {
@@ -131,6 +118,30 @@ impl Lookup<'_, '_> {
         let settings = settings(deployment.body, &serve);
         plan.serve = Some(serve);
         Ok(Served { plan, settings, target, cluster })
+    }
+
+    /// Whether anybody could reach replicas where they are to run.
+    fn serves(&mut self, target: &str, cluster: &str) -> Result<(), store::Error> {
+        if cluster.starts_with('@') {
+            let message = format!("compute target `{target}` is a machine that serves no endpoints yet");
+            self.mistake("compute", message, "serve here: leave `compute` out of the endpoint");
+        } else if cluster != store::HERE && !self.app.facts(self.tx, cluster)?.inference {
+            let message = format!("compute target `{target}` lies on cluster `{cluster}`, where no router runs");
+            self.mistake("compute", message, ENABLE);
+        }
+        Ok(())
+    }
+
+    /// What a custom container is to run; nothing where its image says so.
+    fn command(&mut self, properties: &Value, cluster: &str) -> String {
+        let command = label(properties, COMMAND).unwrap_or_default().to_owned();
+        if command.trim().is_empty() && cluster != store::HERE {
+            let message =
+                "in a pod our agent is what the image starts, and it cannot see what the image would start itself";
+            let fix = "say what to run: `gunicorn --bind 0.0.0.0:$SERVER_PORT app:app`, or whatever the image's entry point is";
+            self.mistake(format!("properties.properties.{COMMAND}"), message, fix);
+        }
+        command
     }
 
     /// How a custom container is called, where the environment says so.

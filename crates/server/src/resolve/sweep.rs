@@ -3,14 +3,17 @@
 use super::{Resolved, plan};
 use crate::app::App;
 use api::{
-    arm::{self, tree::word},
+    arm::{
+        self,
+        tree::{entries, word},
+    },
     blob::sha256,
 };
 use domain::{
     JobName, Place, Plan, Search,
     pipeline::StepJob,
     spec::{
-        Mistake, Sweep, check,
+        CommandJob, Mistake, Sweep, check,
         sweep::{Policy, Sampling, Termination, Values, command},
     },
 };
@@ -30,6 +33,7 @@ pub(crate) struct Searched {
     pub(crate) plan: Plan,
     pub(crate) experiment: Option<String>,
     pub(crate) priority: i64,
+    pub(crate) registers: bool,
 }
 
 /// What a sweep searches and what its trials are, or all its mistakes.
@@ -40,6 +44,40 @@ pub(crate) fn search(
     name: &JobName,
     body: &Value,
 ) -> Result<Result<Searched, Vec<Mistake>>, Error> {
+    let Sought { sweep, seed, earlier, anybody } = match sought(workspace, tx, name, body)? {
+        Ok(sought) => sought,
+        Err(mistakes) => return Ok(Err(mistakes)),
+    };
+    let (trial, priority) = match trial(app, workspace, tx, (&anybody, &sweep), body)? {
+        Ok(trial) => trial,
+        Err(mistakes) => return Ok(Err(mistakes)),
+    };
+    let artifacts = Place::Folder { path: app.files.artifacts(&workspace.name, name.as_str()) };
+    Ok(Ok(Searched {
+        search: Search { sweep, seed, trial, earlier },
+        plan: Plan { artifacts, ..Plan::default() },
+        experiment: arm::text(body, "experimentName"),
+        priority,
+        registers: registers(body),
+    }))
+}
+
+/// What the body of a sweep is after.
+pub(super) struct Sought {
+    pub(super) sweep: Sweep,
+    pub(super) seed: u64,
+    pub(super) earlier: Vec<(Values, f64)>,
+    /// What stands for the names of its trials.
+    pub(super) anybody: JobName,
+}
+
+/// Reads the search of a sweep's body, or all its mistakes.
+pub(super) fn sought(
+    workspace: &WorkspaceRow,
+    tx: &mut Tx<'_>,
+    name: &JobName,
+    body: &Value,
+) -> Result<Result<Sought, Vec<Mistake>>, Error> {
     let mut sweep = match arm::sweep::read::tree(body).and_then(|tree| Sweep::of(&tree)) {
         Ok(sweep) => sweep,
         Err(mistakes) => return Ok(Err(mistakes)),
@@ -50,25 +88,35 @@ pub(crate) fn search(
     }
     let seed = seed(&sweep, name, body, &mut bad);
     let earlier = earlier(workspace, tx, &sweep, body, &mut bad)?;
-    let anybody = match Search::anybody(name) {
-        Ok(anybody) => anybody,
-        Err(error) => return Ok(Err(vec![Mistake::new("name", error.to_string(), "choose a shorter name")])),
-    };
-    let trial = match trial(app, workspace, tx, (&anybody, &sweep), body)? {
-        Ok((trial, priority)) if bad.is_empty() => (trial, priority),
-        Ok(_) => return Ok(Err(bad)),
-        Err(more) => {
-            bad.extend(more);
-            return Ok(Err(bad));
-        }
-    };
-    let artifacts = Place::Folder { path: app.files.artifacts(&workspace.name, name.as_str()) };
-    Ok(Ok(Searched {
-        search: Search { sweep, seed, trial: trial.0, earlier },
-        plan: Plan { artifacts, ..Plan::default() },
-        experiment: arm::text(body, "experimentName"),
-        priority: trial.1,
-    }))
+    Ok(match Search::anybody(name) {
+        Ok(anybody) if bad.is_empty() => Ok(Sought { sweep, seed, earlier, anybody }),
+        Ok(_) => Err(bad),
+        Err(error) => Err(vec![Mistake::new("name", error.to_string(), "choose a shorter name")]),
+    })
+}
+
+/// Whether some output of a body is to become an asset.
+pub(super) fn registers(body: &Value) -> bool {
+    entries(&body["outputs"]).any(|(_, output)| word(output, "assetName").is_some())
+}
+
+/// The body of a trial. Trials register nothing, because there would be a version for each: the sweep does, for the best.
+pub(super) fn trial_body(sweep: &Value) -> Value {
+    let mut body = arm::sweep::read::trial(sweep);
+    for output in body["outputs"].as_object_mut().into_iter().flatten().filter_map(|(_, output)| output.as_object_mut())
+    {
+        output.remove("assetName");
+        output.remove("assetVersion");
+    }
+    body
+}
+
+/// What is wrong with the command of a trial, whatever its values.
+pub(super) fn mistakes_of(sweep: &Sweep, spec: &CommandJob) -> Vec<Mistake> {
+    let some: Values = sweep.search_space.keys().map(|name| (name.clone(), json!(0))).collect();
+    let mut tried = spec.clone();
+    tried.command = command(&spec.command, &some, |input| spec.inputs.contains_key(input)).unwrap_or(tried.command);
+    check::command_job(&tried)
 }
 
 /// The job of a trial, and its priority.
@@ -79,21 +127,12 @@ fn trial(
     (anybody, sweep): (&JobName, &Sweep),
     body: &Value,
 ) -> Result<Result<(StepJob, i64), Vec<Mistake>>, Error> {
-    let mut body = arm::sweep::read::trial(body);
-    // Trials register nothing: there would be a version for each.
-    for output in body["outputs"].as_object_mut().into_iter().flatten().filter_map(|(_, output)| output.as_object_mut())
-    {
-        output.remove("assetName");
-        output.remove("assetVersion");
-    }
+    let body = trial_body(body);
     let spec = match arm::job::spec(&body) {
         Ok(spec) => spec,
         Err(mistakes) => return Ok(Err(mistakes)),
     };
-    let some: Values = sweep.search_space.keys().map(|name| (name.clone(), json!(0))).collect();
-    let mut tried = spec.clone();
-    tried.command = command(&spec.command, &some, |input| spec.inputs.contains_key(input)).unwrap_or(tried.command);
-    let mut bad = check::command_job(&tried);
+    let mut bad = mistakes_of(sweep, &spec);
     let Resolved { plan, target, cluster, max_retries } = match plan(app, workspace, tx, anybody, &spec)? {
         Ok(resolved) if bad.is_empty() => resolved,
         Ok(_) => return Ok(Err(bad)),

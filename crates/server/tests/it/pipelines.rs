@@ -170,7 +170,14 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
         ),
         (json!({"a": node("use", json!({}))}), &["needs a value for `data`"]),
         (json!({"a": node("gone", json!({}))}), &["there is no component `gone:1`", "make, nested, use"]),
-        (json!({"a": {"type": "sweep", "trial": {}}}), &["jobs.a", "`sweep` steps cannot run yet"]),
+        (json!({"a": {"type": "sweep", "trial": {}}}), &["jobs.a", "names no component"]),
+        (json!({"a": {"type": "spark"}}), &["jobs.a", "`spark` steps cannot run yet"]),
+        (
+            json!({"a": {"type": "sweep", "trial": {"componentId": "azureml:make:1"},
+                "search_space": {"n": {"type": "choice", "values": []}}, "limits": {"max_total_trials": 2},
+                "objective": {"goal": "minimize", "primary_metric": "loss"}}}),
+            &["jobs.a.search_space.n.values", "nothing to choose from"],
+        ),
         (
             json!({"t": node("make", json!({})), "w": {"type": "do_while", "body": "t", "condition": "true", "limits": {"max_iteration_count": 0}}}),
             &["1 to 1000"],

@@ -136,7 +136,7 @@ async fn the_files_of_a_workspace_go_with_it() {
 
 fn schedule() -> serde_json::Value {
     json!({"properties": {
-        "trigger": {"triggerType": "Cron", "expression": "0 * * * *"},
-        "action": {"actionType": "CreateJob", "jobDefinition": {"jobType": "Pipeline"}},
+        "trigger": {"triggerType": "Cron", "expression": "0 0 1 1 *", "startTime": "2026-01-01T00:00:00"},
+        "action": {"actionType": "CreateJob", "jobDefinition": crate::job_body()["properties"]},
     }})
 }

@@ -70,7 +70,7 @@ impl Tx<'_> {
                 now.into(),
             ],
         )?;
-        Ok(())
+        self.tell_asset_added(key, body, now)
     }
 
     pub fn put_asset(&mut self, seq: i64, body: &str, archived: bool, now: Timestamp) -> Result<(), Error> {

@@ -176,6 +176,9 @@ impl Tx<'_> {
         if matches!(job.state, JobState::Halting { .. }) || (job.parent.is_some() && job.state.is_ended()) {
             self.ring(Bell::Parents);
         }
+        if job.parent.is_none() && job.state.is_ended() {
+            self.tell_job_ended(job, now)?;
+        }
         match job.state {
             JobState::Queued { .. } | JobState::Ended { .. } => {
                 self.ring(Bell::Queue);

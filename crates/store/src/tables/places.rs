@@ -230,7 +230,10 @@ impl Tx<'_> {
 }
 
 /// Tables whose rows go with their workspace and need no more than that.
-const OWNED: [&str; 14] = [
+const OWNED: [&str; 17] = [
+    "schedules",
+    "schedule_events",
+    "schedule_runs",
     "jobs",
     "assets",
     "datastores",

@@ -29,6 +29,7 @@ mod sqlite {
     mod points;
     mod retention;
     mod runs;
+    mod schedules;
     mod secrets;
 
     use super::{Home, NOW, new_job};
@@ -48,6 +49,7 @@ mod postgres {
     mod points;
     mod retention;
     mod runs;
+    mod schedules;
     mod secrets;
 
     use super::{Home, NOW, new_job};

@@ -4,7 +4,7 @@
 //! Nodes are in the case of files where clients made them from files and in that of resources elsewhere; both are read.
 
 use crate::arm::{
-    io, put, scalar,
+    io, put, scalar, sweep as sweeps,
     tree::{camel_deep, entries, iso_seconds, some, word},
 };
 use serde_json::{Map, Value, json};
@@ -170,6 +170,49 @@ pub fn command(node: &Value, component: &Value) -> Map<String, Value> {
     p
 }
 
+/// The body of the sweep job that a node stands for, but for its inputs and outputs. `component` is its trial's, as
+/// [`trial_of`] has it.
+pub fn sweep(node: &Value, component: &Value) -> Map<String, Value> {
+    let mut words = node.clone();
+    if let Some(kind) = some(node, "early_termination").and_then(|policy| word(policy, "policy_type")) {
+        words["early_termination"]["type"] = json!(crate::arm::datastore::snake(kind));
+    }
+    let search = sweeps::body(&words);
+    let mut command = command(node, component);
+    let trial: Map<String, Value> =
+        ["command", "codeId", "environmentId", "environmentVariables", "distribution", "resources"]
+            .into_iter()
+            .filter_map(|key| command.remove_entry(key))
+            .collect();
+    let mut p = command;
+    for key in ["samplingAlgorithm", "searchSpace", "objective", "limits", "earlyTermination"] {
+        put(&mut p, key, some(&search, key).cloned());
+    }
+    put(&mut p, "jobType", json!("Sweep"));
+    put(&mut p, "trial", Value::Object(trial));
+    p
+}
+
+/// The component of a sweep's trial: what is searched for is no input of it any more.
+pub fn trial_of(node: &Value, component: &Value) -> Value {
+    let mut trial = component.clone();
+    let mut command = word(component, "command").unwrap_or_default().to_owned();
+    for (name, _) in entries(some(node, "search_space").unwrap_or(&Value::Null)) {
+        if let Some(inputs) = trial.get_mut("inputs").and_then(Value::as_object_mut) {
+            inputs.remove(name);
+        }
+        command = command.replace(&format!("${{{{inputs.{name}}}}}"), &format!("${{{{search_space.{name}}}}}"));
+    }
+    trial["command"] = json!(command);
+    trial
+}
+
+/// The component that a node runs; a sweep's is that of its trials.
+pub fn component(node: &Value) -> Option<&str> {
+    let of = |node| word(node, "componentId").or_else(|| word(node, "component_id"));
+    of(node).or_else(|| some(node, "trial").and_then(of))
+}
+
 /// A reference without the prefix that ids inside components carry.
 pub(super) fn reference(text: &str) -> &str {
     text.strip_prefix("azureml:").filter(|rest| rest.starts_with('/') && !rest.starts_with("//")).unwrap_or(text)
@@ -250,6 +293,26 @@ mod tests {
         );
         assert_eq!((&made["resources"], &made["limits"]["timeout"]), (&json!({"instanceType": "gpu"}), &json!("PT1M")));
         assert_eq!((&made["distribution"]["distributionType"], &made["computeId"]), (&json!("Mpi"), &json!("/c")));
+    }
+
+    #[test]
+    fn a_sweep_node_is_a_sweep_of_jobs_with_its_trials_component() {
+        let component = json!({"command": "x --lr ${{inputs.lr}} -n ${{inputs.n}}", "environment": "azureml:e:1",
+            "inputs": {"lr": {"type": "number"}, "n": {"type": "integer"}}});
+        let node = json!({"type": "sweep", "trial": {"componentId": "azureml:c:1"}, "computeId": "/c",
+            "search_space": {"lr": {"type": "uniform", "min_value": 0, "max_value": 1}},
+            "objective": {"goal": "Maximize", "primary_metric": "acc"}, "sampling_algorithm": "random",
+            "limits": {"max_total_trials": 3, "timeout": 60},
+            "early_termination": {"policy_type": "MedianStopping", "evaluation_interval": 2}});
+        assert_eq!(super::component(&node), Some("azureml:c:1"));
+        let trial = trial_of(&node, &component);
+        assert_eq!(ports(&trial, "inputs").keys().collect::<Vec<_>>(), ["n"]);
+        let mut body = Value::Object(sweep(&node, &trial));
+        body["inputs"] = json!({"n": {"jobInputType": "literal", "value": "3"}});
+        assert_eq!(body["trial"]["command"], "x --lr ${{search_space.lr}} -n ${{inputs.n}}");
+        assert_eq!((&body["computeId"], &body["limits"]["timeout"]), (&json!("/c"), &json!("PT1M")));
+        let read = domain::spec::Sweep::of(&sweeps::read::tree(&body).unwrap()).unwrap();
+        assert_eq!(read.early_termination.unwrap().policy, domain::spec::sweep::Policy::MedianStopping);
     }
 
     #[test]

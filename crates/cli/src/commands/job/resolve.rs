@@ -7,7 +7,7 @@ use crate::{
     post::Post,
     spec_file::Base,
 };
-use api::arm::reference::is_remote;
+use api::arm::{io::is_binding, reference::is_remote};
 use domain::spec::{CommandJob, DataType, EnvironmentRef, Input};
 use std::path::Path;
 
@@ -53,6 +53,10 @@ pub(crate) async fn resolve(post: &Post<'_>, job: &mut CommandJob, base: &Base) 
     job.compute = job.compute.take().map(|compute| post.scope.named("computes", &compute));
     for (name, input) in &mut job.inputs {
         let Input::Data(data) = input else { continue };
+        // A schedule's job gets it from what starts it.
+        if is_binding(&data.path) {
+            continue;
+        }
         let kind = if data.kind.as_str().ends_with("_model") { "models" } else { "data" };
         data.path = match is_remote(&data.path) {
             true => post.scope.resolve(kind, &data.path),

@@ -24,6 +24,11 @@ pub(super) static SCHEDULE: Object = Object {
             Kind::Either(&[Kind::Text, Kind::Object(&CREATE_JOB)]),
             "What: a job's file, `azureml:name`, or one of them with changes.",
         ),
+        key(
+            "update_deployment",
+            Kind::Object(&UPDATE_DEPLOYMENT),
+            "A deployment that gets the model whose new version is the trigger; Peregrine's own.",
+        ),
         key("create_monitor", Kind::Map, "A model monitor; kept, and cannot run here."),
         key("import_data", Kind::Any, "A data import; kept, and cannot run here."),
         key("is_enabled", Kind::Shown, "Filled in by the server."),
@@ -35,6 +40,9 @@ pub(super) static SCHEDULE: Object = Object {
 };
 
 const TYPE: Key = key("type", Kind::Words(&["cron", "recurrence"]), "The way it is written.").required();
+const TRIGGER_TYPE: Key =
+    key("type", Kind::Words(&["cron", "recurrence", "event"]), "The way it is written; `event` is Peregrine's own.")
+        .required();
 const START: Key = key("start_time", Kind::Text, "The first moment, such as `2026-01-31T08:00:00`; now when absent.");
 const ZONE: Key = key("time_zone", Kind::Text, "The zone of those times.").or("UTC");
 const CRON: Variant = Variant {
@@ -48,7 +56,7 @@ const FREQUENCY: Key =
 static TRIGGER: Object = Object {
     name: "trigger",
     doc: "When.",
-    keys: &[TYPE, START, key("end_time", Kind::Text, "The last moment; none when absent."), ZONE],
+    keys: &[TRIGGER_TYPE, START, key("end_time", Kind::Text, "The last moment; none when absent."), ZONE],
     variants: &[
         CRON,
         Variant {
@@ -58,8 +66,36 @@ static TRIGGER: Object = Object {
                 FREQUENCY,
                 key("interval", Kind::POSITIVE, "How many of it.").required(),
                 key("schedule", Kind::Object(&PATTERN), "At which times of a day, week or month."),
+                key("pattern", Kind::Object(&PATTERN), "Another name of `schedule`."),
             ],
         },
+        Variant {
+            word: "event",
+            doc: "As something that happens in the workspace.",
+            keys: &[
+                key(
+                    "on",
+                    Kind::Words(&["data", "model", "job"]),
+                    "A new version of data or a model, or the end of a job.",
+                )
+                .required(),
+                key("name", Kind::Text, "Whose; the beginning of a name and `*` for several."),
+                key("experiment_name", Kind::Text, "The experiment of a job."),
+                key("status", Kind::Either(&[END, Kind::List(&END)]), "How a job has ended.").or("completed"),
+            ],
+        },
+    ],
+    ..PLAIN
+};
+
+const END: Kind = Kind::Words(&["completed", "failed", "canceled"]);
+
+static UPDATE_DEPLOYMENT: Object = Object {
+    name: "update_deployment",
+    doc: "A deployment that gets a new model.",
+    keys: &[
+        key("endpoint_name", Kind::Text, "The online endpoint.").required(),
+        key("name", Kind::Text, "The deployment under it.").required(),
     ],
     ..PLAIN
 };

@@ -45,7 +45,10 @@ impl Change {
 
     /// The attempt is over.
     pub(crate) fn ends(&mut self, tx: &mut Tx<'_>, outcome: Outcome, at: Timestamp) -> Result<(), Error> {
-        let text = over_text(&outcome);
+        let text = match (&outcome, &self.job.state) {
+            (Outcome::Canceled { .. }, JobState::Stopping { reason, .. }) if !reason.is_empty() => reason.clone(),
+            _ => over_text(&outcome),
+        };
         self.happens(tx, JobEvent::Over(outcome), ("ended", text), at)
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use store::{AssetKey, Error, Tx};
 
 /// Outputs that carry a name become assets the moment their job completes.
-pub(crate) fn register_outputs(tx: &mut Tx<'_>, job: &Job, now: Timestamp) -> Result<(), Error> {
+pub fn register_outputs(tx: &mut Tx<'_>, job: &Job, now: Timestamp) -> Result<(), Error> {
     let Some((body, plan)) = tx.registering_body(job.seq)? else { return Ok(()) };
     let body: Value = serde_json::from_str(&body).map_err(|error| Error::Decode(error.to_string()))?;
     for (output, planned) in &plan.outputs {

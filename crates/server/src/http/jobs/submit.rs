@@ -38,12 +38,7 @@ pub(crate) fn submit(
             Err(problem) => Submitted::Refused(problem),
         });
     }
-    let new = match arm::job::parent_kind(properties) {
-        Some("Pipeline") => pipeline(app, workspace, tx, (&name, properties), by)?,
-        Some("Sweep") => sweep(app, workspace, tx, (&name, properties), by)?,
-        _ => command(app, workspace, tx, (&name, properties), by)?,
-    };
-    let (new, leader) = match new {
+    let (new, leader) = match prepare(app, workspace, tx, (&name, properties), by)? {
         Ok(new) => new,
         Err(mistakes) => return Ok(Submitted::Refused(Problem::mistakes(&format!("job `{name}`"), &mistakes))),
     };
@@ -54,13 +49,28 @@ pub(crate) fn submit(
     Ok(Submitted::Accepted(Box::new(born(seq, new))))
 }
 
+/// Reads, checks and resolves a job without accepting it.
+pub(crate) fn prepare(
+    app: &App,
+    workspace: &WorkspaceRow,
+    tx: &mut Tx<'_>,
+    job: (&JobName, &Value),
+    by: String,
+) -> Result<Prepared, Error> {
+    match arm::job::parent_kind(job.1) {
+        Some("Pipeline") => pipeline(app, workspace, tx, job, by),
+        Some("Sweep") => sweep(app, workspace, tx, job, by),
+        _ => command(app, workspace, tx, job, by),
+    }
+}
+
 /// A job to accept, and what leads it where it consists of others.
-type Prepared = Result<(NewJob, Option<Leader>), Vec<Mistake>>;
+pub(crate) type Prepared = Result<(NewJob, Option<Leader>), Vec<Mistake>>;
 
 /// What leads a job that consists of others.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Leader {
+pub(crate) enum Leader {
     Graph(Graph),
     Search(Box<Search>),
 }
@@ -158,7 +168,7 @@ fn sweep(
         cluster: NOWHERE.to_owned(),
         priority: searched.priority,
         max_retries: 0,
-        registers: false,
+        registers: searched.registers,
         created_by: by,
         at: app.now(),
         parent: None,

@@ -1,6 +1,6 @@
 //! Records as resources: what was sent, with what the server knows and what clients cannot do without.
 
-use super::{Kind, serving::Live};
+use super::{Kind, Live, serving};
 use crate::{
     app::{App, scope},
     http::change,
@@ -13,7 +13,7 @@ use store::{RecordKey, RecordRow, WorkspaceRow};
 const STATE: &str = "peregrine.state";
 /// What only the server writes; clients send it back as they got it.
 const SERVERS: &[&str] = &["id", "name", "type", "systemData", "etag"];
-const SERVERS_INSIDE: &[&str] = &["provisioningState", "scoringUri", "swaggerUri"];
+const SERVERS_INSIDE: &[&str] = &["provisioningState", "scoringUri", "swaggerUri", "peregrine"];
 
 pub(super) fn id(workspace: &WorkspaceRow, kind: Kind, key: &RecordKey) -> String {
     format!("{}/{}", scope(workspace).path(), kind.path(key))
@@ -48,11 +48,15 @@ pub(super) fn of(app: &App, workspace: &WorkspaceRow, kind: Kind, row: &RecordRo
         _ => Map::new(),
     };
     defaults(app, workspace, kind, &row.key, &mut properties);
-    if let Some(Live::Endpoint(router)) = live {
+    if let Some(Live::Serving(serving::Live::Endpoint(router))) = live {
         addresses(router.as_deref(), &row.key, &mut properties);
     }
     let (state, words) = match (kind, live) {
-        (_, Some(live)) => live.state(),
+        (_, Some(Live::Serving(live))) => live.state(),
+        (_, Some(Live::Schedule(live))) => {
+            properties.insert("peregrine".into(), live.details());
+            ("Succeeded", Some(live.words()))
+        }
         // An address is all that an endpoint is; a batch deployment was looked through when it was accepted.
         (Kind::OnlineEndpoint | Kind::BatchEndpoint | Kind::BatchDeployment, None) => ("Succeeded", None),
         (kind, None) => ("Unknown", Some(state(kind).to_owned())),
@@ -87,7 +91,7 @@ pub(super) fn of(app: &App, workspace: &WorkspaceRow, kind: Kind, row: &RecordRo
 /// What a record is worth that nothing runs.
 fn state(kind: Kind) -> &'static str {
     match kind {
-        Kind::Schedule => "kept as a record: schedules do not start jobs yet",
+        Kind::Schedule => "kept as a record whose trigger makes no sense; update it",
         _ => "kept as a record of before it could be served; update it",
     }
 }

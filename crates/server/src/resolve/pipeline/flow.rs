@@ -13,7 +13,7 @@ use store::Error;
 
 /// What to do about a kind of step that cannot run.
 pub(super) const REFUSED: &str =
-    "steps that can run: `command`, `parallel`, `pipeline`, `if_else`, `do_while`, `parallel_for`";
+    "steps that can run: `command`, `parallel`, `sweep`, `pipeline`, `if_else`, `do_while`, `parallel_for`";
 /// As often as a loop may go round.
 const MOST_TURNS: u64 = 1000;
 
@@ -242,7 +242,7 @@ impl Weaver<'_, '_> {
         let Some(items) = self.items(scope, known, &format!("{key}.items"), &node["items"]) else {
             return Ok(BTreeMap::new());
         };
-        let mut tie = scope.tie.clone();
+        let mut tie = Tie { fresh: true, ..scope.tie.clone() };
         let most = some(node, "max_concurrency").and_then(scalar).and_then(|text| text.parse::<usize>().ok());
         if let Some(most) = most.filter(|most| *most > 0) {
             tie.group = Some(self.graph.groups.len());

@@ -1,8 +1,15 @@
 //! A step: the command job that a node with its component stands for, and its plan.
 
-use super::{Feed, Known, MOST, Made, Scope, Turn, Weaver, spec_of, unknown};
+use super::{
+    super::{
+        Resolved,
+        sweep::{self, Sought},
+    },
+    Feed, Known, MOST, Made, Scope, Turn, Weaver, unknown,
+};
 use api::{
     arm::{
+        job,
         pipeline::{
             parallel,
             read::{self, Port},
@@ -12,15 +19,15 @@ use api::{
     blob::sha256,
 };
 use domain::{
-    JobName, Parallel, Place, Plan, PlannedInput,
+    JobName, Parallel, Place, Plan, PlannedInput, Search,
     assignment::InputMode,
     parallel::Task,
     pipeline::{Source, Step, StepJob},
-    spec::{CommandJob, DataType, Input, Mistake, check},
+    spec::{CommandJob, DataType, Input, Mistake, Sweep, check},
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use store::Error;
+use store::{Error, NOWHERE};
 
 /// Switches off, for one step, that an earlier job stands for it.
 const REUSE: &str = "peregrine.reuse";
@@ -32,9 +39,6 @@ struct Late {
     place: Place,
     uri: String,
 }
-
-/// A plan, its spec, its target and cluster, and how often it may be tried again.
-type Planned = (Plan, CommandJob, String, String, u32);
 
 impl Weaver<'_, '_> {
     /// Makes one step; its outputs.
@@ -54,8 +58,13 @@ impl Weaver<'_, '_> {
             return Ok(BTreeMap::new());
         }
         let name = job_name(self.job, &turn.path);
-        let is_parallel = word(component, "type") == Some("parallel");
-        let mut body = if is_parallel { parallel::body(node, component) } else { read::command(node, component) };
+        let (is_sweep, is_parallel) =
+            (word(node, "type") == Some("sweep"), word(component, "type") == Some("parallel"));
+        let mut body = match (is_sweep, is_parallel) {
+            (true, _) => read::sweep(node, component),
+            (_, true) => parallel::body(node, component),
+            _ => read::command(node, component),
+        };
         self.place_of_work(scope, &mut body, &turn.path);
         let mut step =
             Step { name: turn.path.clone(), when: turn.tie.when.clone(), group: turn.tie.group, ..Step::default() };
@@ -74,9 +83,14 @@ impl Weaver<'_, '_> {
         }
         body.insert("outputs".into(), self.outputs_of(scope, node, &outputs, turn)?);
         let before = std::mem::take(&mut self.lookup.bad);
+        let body = Value::Object(body);
         let spread = is_parallel.then(|| parallel::parallel(node, component)).transpose();
         let resolved = match spread {
-            Ok(spread) => self.planned(&name, &body, &late, spread)?,
+            Ok(_) if is_sweep => self.searched(&name, body, &late)?.map(|(job, search)| (job, Some(Box::new(search)))),
+            Ok(spread) => {
+                let of = spread.map_or(Of::Command, |spread| Of::Parallel(Box::new(spread)));
+                self.planned(&name, body, &late, of)?.map(|job| (job, None))
+            }
             Err(mistakes) => {
                 self.lookup.bad.extend(mistakes);
                 None
@@ -84,22 +98,13 @@ impl Weaver<'_, '_> {
         };
         self.lookup.bad =
             before.into_iter().chain(self.lookup.bad.drain(..).map(|bad| placed(bad, &turn.path))).collect();
-        let Some((plan, spec, target, cluster, max_retries)) = resolved else {
+        let Some((job, search)) = resolved else {
             self.graph.steps.push(step);
             return Ok(made(at, &outputs));
         };
         let deterministic = some(component, "is_deterministic").is_none_or(|flag| flag != &json!(false));
-        let switched_off = spec.properties.get(REUSE).is_some_and(|word| word.eq_ignore_ascii_case("false"));
-        step.job = StepJob {
-            name: Some(name),
-            body: Value::Object(body),
-            plan,
-            target,
-            cluster,
-            max_retries,
-            registers: spec.outputs.values().any(|output| output.name.is_some()),
-            reuse: deterministic && !switched_off && !self.graph.settings.force_rerun,
-        };
+        let reuse = job.reuse && deterministic && !turn.tie.fresh && !self.graph.settings.force_rerun;
+        (step.job, step.search) = (StepJob { reuse, ..job }, search);
         self.graph.steps.push(step);
         let made = made(at, &outputs);
         if !turn.looped {
@@ -197,13 +202,18 @@ impl Weaver<'_, '_> {
         for (name, port) in declared {
             let mut settings = self.wanted(scope, node, name).settings;
             settings.insert("jobOutputType".into(), json!(file_kind(&port.kind)));
-            if let (Some(item), Some((folder, _))) = (&turn.gathered, turn.path.rsplit_once('.')) {
-                let uri = self.gathered(folder, name)?;
-                settings.insert("uri".into(), json!(format!("{uri}{item}/")));
+            if let Some(uri) = self.gathered_at(turn, name)? {
+                settings.insert("uri".into(), json!(uri));
             }
             outputs.insert(name.clone(), Value::Object(settings));
         }
         Ok(Value::Object(outputs))
+    }
+
+    /// Where an output of a turn goes, if those of all turns lie together.
+    pub(super) fn gathered_at(&mut self, turn: &Turn, output: &str) -> Result<Option<String>, Error> {
+        let (Some(item), Some((folder, _))) = (&turn.gathered, turn.path.rsplit_once('.')) else { return Ok(None) };
+        Ok(Some(format!("{}{item}/", self.gathered(folder, output)?)))
     }
 
     /// The address of the folder in which an output of all turns of a loop lies.
@@ -213,26 +223,34 @@ impl Weaver<'_, '_> {
         Ok(format!("azureml://datastores/{datastore}/paths/azureml/{}/{folder}/{output}/", self.job))
     }
 
-    /// The plan of a step, with its spec and where it goes; `None` after mistakes were noted.
+    /// The job of a step, or of a trial of this sweep; `None` after mistakes were noted.
     fn planned(
         &mut self,
         name: &JobName,
-        body: &Map<String, Value>,
+        body: Value,
         late: &BTreeMap<String, Late>,
-        spread: Option<Parallel>,
-    ) -> Result<Option<Planned>, Error> {
-        let mut spec = match spec_of(body) {
+        of: Of<'_>,
+    ) -> Result<Option<StepJob>, Error> {
+        let mut spec = match job::spec(&body) {
             Ok(spec) => spec,
             Err(mistakes) => {
                 self.lookup.bad.extend(mistakes);
                 return Ok(None);
             }
         };
-        // A model without code says itself what software it needs.
-        let brings_its_own = spread.as_ref().is_some_and(|spread| spread.task == Task::MlflowModel);
-        let wrong = check::command_job(&spec).into_iter();
-        self.lookup.bad.extend(wrong.filter(|bad| !(brings_its_own && bad.key == "environment")));
-        let spread = spread.map(|spread| Parallel { rows: are_rows(&spec, &spread), ..spread });
+        let mut spread = None;
+        self.lookup.bad.extend(match of {
+            Of::Trial(sweep) => sweep::mistakes_of(sweep, &spec),
+            Of::Command => check::command_job(&spec),
+            Of::Parallel(given) => {
+                // A model without code says itself what software it needs.
+                let brings_its_own = given.task == Task::MlflowModel;
+                let mut wrong = check::command_job(&spec);
+                wrong.retain(|bad| !(brings_its_own && bad.key == "environment"));
+                spread = Some(Parallel { rows: are_rows(&spec, &given), ..*given });
+                wrong
+            }
+        });
         let bound: Vec<(String, Input)> = late.keys().filter_map(|input| spec.inputs.remove_entry(input)).collect();
         let mut resolved = self.lookup.resolve(name, &spec)?;
         self.lookup.trains(&resolved)?;
@@ -251,8 +269,46 @@ impl Weaver<'_, '_> {
         if !self.lookup.bad.is_empty() {
             return Ok(None);
         }
-        Ok(Some((resolved.plan, spec, resolved.target, resolved.cluster, resolved.max_retries)))
+        let switched_off = spec.properties.get(REUSE).is_some_and(|word| word.eq_ignore_ascii_case("false"));
+        let Resolved { plan, target, cluster, max_retries } = resolved;
+        let registers = sweep::registers(&body);
+        let name = Some(name.clone());
+        Ok(Some(StepJob { name, body, plan, target, cluster, max_retries, registers, reuse: !switched_off }))
     }
+
+    /// The job of a step that is a sweep, and what leads it; `None` after mistakes were noted.
+    fn searched(
+        &mut self,
+        name: &JobName,
+        body: Value,
+        late: &BTreeMap<String, Late>,
+    ) -> Result<Option<(StepJob, Search)>, Error> {
+        let (workspace, app) = (self.lookup.workspace, self.lookup.app);
+        let Sought { sweep, seed, earlier, anybody } = match sweep::sought(workspace, self.lookup.tx, name, &body)? {
+            Ok(sought) => sought,
+            Err(mistakes) => {
+                self.lookup.bad.extend(mistakes);
+                return Ok(None);
+            }
+        };
+        let Some(trial) = self.planned(&anybody, sweep::trial_body(&body), late, Of::Trial(&sweep))? else {
+            return Ok(None);
+        };
+        let artifacts = Place::Folder { path: app.files.artifacts(&workspace.name, name.as_str()) };
+        // Where a trial's outputs lie stands for where the best trial's will.
+        let plan = Plan { artifacts, outputs: trial.plan.outputs.clone(), ..Plan::default() };
+        let (name, registers, cluster) = (Some(name.clone()), sweep::registers(&body), NOWHERE.to_owned());
+        let job = StepJob { name, body, plan, cluster, registers, ..StepJob::default() };
+        Ok(Some((job, Search { sweep, seed, trial, earlier })))
+    }
+}
+
+/// What a plan is made for.
+enum Of<'a> {
+    Command,
+    Parallel(Box<Parallel>),
+    /// A trial of this sweep.
+    Trial(&'a Sweep),
 }
 
 /// Whether mini-batches are rows: of tables that the step is not given as files.

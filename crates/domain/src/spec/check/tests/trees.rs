@@ -218,9 +218,9 @@ fn schedules_have_a_trigger_that_can_fire() {
         "name: s\ncreate_job: ./job.yml\n",
         &[
             ("trigger: {type: cron, expression: '*/15 8-18 * jan mon,3'}", &[]),
-            ("trigger: {type: cron, expression: 0 8 * *}", &["has 4 fields instead of 5"]),
-            ("trigger: {type: cron, expression: 61 8 * * *}", &["`61` is no minute from 0 to 59"]),
-            ("trigger: {type: cron, expression: '5-1 8 * * *'}", &["`5-1` is no minute"]),
+            ("trigger: {type: cron, expression: 0 8 * *}", &["has 4 fields; five are needed"]),
+            ("trigger: {type: cron, expression: 61 8 * * *}", &["`61` is not a minute: 0 to 59"]),
+            ("trigger: {type: cron, expression: '5-1 8 * * *'}", &["`5-1` is not a minute"]),
             (
                 "trigger: {type: recurrence, frequency: week, interval: 1, schedule: {hours: [8], minutes: 0, week_days: [Monday]}}",
                 &[],
@@ -238,6 +238,14 @@ fn schedules_have_a_trigger_that_can_fire() {
                 &["it lies before `start_time`"],
             ),
             ("trigger: {type: cron, expression: 0 8 * * *, start_time: soon}", &["`soon` is no time"]),
+            ("trigger: {type: cron, expression: 0 8 31 2 *}", &["no such day exists"]),
+            (
+                "trigger: {type: cron, expression: 0 8 * * *, time_zone: Europe/Berlim}",
+                &["did you mean `Europe/Berlin`?"],
+            ),
+            ("trigger: {type: event, on: data, name: iris}", &[]),
+            ("trigger: {type: event, on: job, experiment_name: e, status: [failed]}", &[]),
+            ("trigger: {type: event, on: data}", &["`trigger.name`: it is missing"]),
             ("tags: {a: b}", &["`trigger`: `trigger` is required"]),
         ],
     );

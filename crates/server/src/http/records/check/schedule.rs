@@ -1,14 +1,13 @@
 //! Schedules: when, and what is started.
 
-use super::{Checks, there};
-use domain::cron;
+use super::{super::Kind, Checks, there};
+use api::arm::schedule::{trigger_key, trigger_said};
+use domain::calendar::{self, Missed};
 use serde_json::Value;
 
 const JOB_TYPES: &[&str] =
     &["Command", "Sweep", "Pipeline", "Spark", "AutoML", "FineTuning", "Labeling", "Distillation", "Base"];
-const ACTIONS: &[&str] = &["CreateJob", "InvokeBatchEndpoint", "CreateMonitor", "ImportData"];
-const FREQUENCIES: &[&str] = &["Minute", "Hour", "Day", "Week", "Month"];
-const WEEK_DAYS: &[&str] = &["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const ACTIONS: &[&str] = &["CreateJob", "UpdateDeployment", "InvokeBatchEndpoint", "CreateMonitor", "ImportData"];
 
 impl Checks<'_, '_> {
     pub(super) fn schedule(&mut self, properties: &Value) -> Result<(), store::Error> {
@@ -16,8 +15,13 @@ impl Checks<'_, '_> {
             Some(trigger) => self.trigger(trigger),
             None => self.mistake("properties.trigger", "it is missing", "say when, by `Cron` or `Recurrence`"),
         }
+        let missed = &properties["properties"][Missed::KEY];
+        if !missed.is_null() && missed.as_str().and_then(Missed::parse).is_none() {
+            let at = format!("properties.properties.{}", Missed::KEY);
+            self.mistake(&at, format!("{missed} is no policy"), "write `skip`, `once` or `all`");
+        }
         match there(properties.get("action")) {
-            Some(action) => self.action(action),
+            Some(action) => self.action(action, &properties["trigger"]),
             None => {
                 self.mistake("properties.action", "it is missing", "say what to start, such as `CreateJob`");
                 Ok(())
@@ -26,56 +30,27 @@ impl Checks<'_, '_> {
     }
 
     fn trigger(&mut self, trigger: &Value) {
-        let at = |key: &str| format!("properties.trigger.{key}");
-        self.needed_word(&at("triggerType"), trigger.get("triggerType"), &["Cron", "Recurrence"]);
-        for key in ["startTime", "endTime", "timeZone"] {
-            self.text(&at(key), trigger.get(key));
+        let at = |key: &str| format!("properties.trigger.{}", trigger_key(key));
+        self.needed_word(&at("type"), trigger.get("triggerType"), &["Cron", "Recurrence", "Event"]);
+        for key in ["start_time", "end_time", "time_zone", "expression", "frequency"] {
+            self.text(&at(key), trigger.get(trigger_key(key)));
         }
-        let kind = trigger["triggerType"].as_str().unwrap_or_default();
-        if kind.eq_ignore_ascii_case("cron") {
-            match self.text(&at("expression"), trigger.get("expression")) {
-                Some(text) => {
-                    if let Err(why) = cron::check(&text) {
-                        self.mistake(&at("expression"), why, "write it like `0 9 * * 1-5`");
-                    }
-                }
-                None => self.mistake(&at("expression"), "it is missing", "write it like `0 9 * * 1-5`"),
-            }
-        }
-        if kind.eq_ignore_ascii_case("recurrence") {
-            self.recurrence(trigger);
+        let bad = calendar::read(&trigger_said(trigger)).err().unwrap_or_default();
+        for bad in bad.into_iter().filter(|bad| bad.key != "type") {
+            self.mistake(&at(&bad.key), bad.message, bad.fix);
         }
     }
 
-    fn recurrence(&mut self, trigger: &Value) {
-        self.needed_word("properties.trigger.frequency", trigger.get("frequency"), FREQUENCIES);
-        let interval = trigger.get("interval");
-        if there(interval).is_none() {
-            self.mistake("properties.trigger.interval", "it is missing", "write a whole number, 1 or more");
-        }
-        self.number("properties.trigger.interval", interval, 1, 100_000);
-        let Some(pattern) = there(trigger.get("schedule")) else { return };
-        for (key, least, most) in [("hours", 0, 23), ("minutes", 0, 59), ("monthDays", 1, 31)] {
-            let at = format!("properties.trigger.schedule.{key}");
-            self.each(&at, pattern.get(key), |checks, value| {
-                checks.number(&at, Some(value), least, most);
-            });
-        }
-        let at = "properties.trigger.schedule.weekDays";
-        self.each(at, pattern.get("weekDays"), |checks, value| checks.word(at, Some(value), WEEK_DAYS));
-    }
-
-    fn each(&mut self, at: &str, value: Option<&Value>, mut check: impl FnMut(&mut Self, &Value)) {
-        match there(value) {
-            Some(Value::Array(items)) => items.iter().for_each(|item| check(self, item)),
-            Some(other) => self.mistake(at, format!("{other} is not a list"), "write it like `[10, 12]`"),
-            None => {}
-        }
-    }
-
-    fn action(&mut self, action: &Value) -> Result<(), store::Error> {
+    fn action(&mut self, action: &Value, trigger: &Value) -> Result<(), store::Error> {
         self.needed_word("properties.action.actionType", action.get("actionType"), ACTIONS);
         let kind = action["actionType"].as_str().unwrap_or_default();
+        if kind.eq_ignore_ascii_case("UpdateDeployment") {
+            return self.update(action, trigger);
+        }
+        if ACTIONS[2..].iter().any(|known| known.eq_ignore_ascii_case(kind)) {
+            let message = format!("`{kind}` cannot run here");
+            self.mistake("properties.action.actionType", message, "start a job that does it, with `CreateJob`");
+        }
         if !kind.eq_ignore_ascii_case("CreateJob") {
             return Ok(());
         }
@@ -92,6 +67,30 @@ impl Checks<'_, '_> {
         self.compute(&at("settings.default_compute"), default.filter(|name| *name != "serverless"))?;
         self.nodes(&at("jobs"), job.get("jobs"))?;
         self.source(&at("sourceJobId"), job.get("sourceJobId"))
+    }
+
+    /// A deployment that gets a new model: it is there, and there will be one.
+    fn update(&mut self, action: &Value, trigger: &Value) -> Result<(), store::Error> {
+        if trigger["on"] != "model" {
+            let fix = "use a trigger of type `Event` with `on: model`";
+            self.mistake("properties.trigger", "a deployment is updated when there is a new model", fix);
+        }
+        let names = ["endpointName", "deploymentName"].map(|key| {
+            let at = format!("properties.action.{key}");
+            let name = self.text(&at, action.get(key)).filter(|name| !name.is_empty());
+            if name.is_none() {
+                self.mistake(&at, "it is missing", "name the online endpoint and its deployment");
+            }
+            name
+        });
+        let [Some(endpoint), Some(deployment)] = names else { return Ok(()) };
+        let tx = &mut *self.references.tx;
+        let known = tx.record_names(self.references.workspace, Kind::OnlineDeployment.table(), &endpoint)?;
+        if !known.contains(&deployment) {
+            let message = format!("there is no deployment `{deployment}` under online endpoint `{endpoint}`");
+            self.mistake("properties.action.deploymentName", message, "create it first");
+        }
+        Ok(())
     }
 
     /// The steps of a pipeline: their components must be there.
