@@ -61,7 +61,7 @@ impl Signer {
     fn of(secret: &[u8]) -> io::Result<Signer> {
         let own = hmac::Key::new(hmac::HMAC_SHA256, secret);
         let scoring = Ed25519KeyPair::from_seed_unchecked(hmac::sign(&own, b"scoring tokens").as_ref());
-        Ok(Signer { scoring: Arc::new(scoring.map_err(io::Error::other)?), own })
+        Ok(Signer { scoring: Arc::new(scoring.map_err(|error| io::Error::other(error.to_string()))?), own })
     }
 
     fn verifies(&self, alg: &str, text: &[u8], signature: &[u8]) -> bool {
