@@ -31,10 +31,11 @@ pub(crate) fn clippy(sh: &Shell) -> Result<(), Failed> {
 /// Unit and integration tests of the whole workspace.
 pub(crate) fn test_all(sh: &Shell) -> Result<(), Failed> {
     if has_nextest(sh) {
-        return sh.cargo(&["nextest", "run", "--workspace"]);
+        return sh.cargo(&["nextest", "run", "--workspace", "--no-fail-fast"]);
     }
     let names: BTreeSet<String> = list(&sh.root.join("crates")).iter().flat_map(|dir| test_targets(dir)).collect();
-    let mut args = vec!["test", "--workspace", "--lib", "--bins"];
+    // A run is long: all that fails is worth knowing at its end.
+    let mut args = vec!["test", "--workspace", "--no-fail-fast", "--lib", "--bins"];
     args.extend(names.iter().flat_map(|name| ["--test", name.as_str()]));
     sh.cargo(&args)
 }
