@@ -289,7 +289,9 @@ mod tests {
             ),
             (aml(json!({"vmSize": "Standard_DS3_v2", "vmPriority": "Cheap"})), "`LowPriority`"),
             (
-                json!({"properties": {"computeType": "VirtualMachine", "resourceId": "/r/box", "properties": {"sshPort": 0}}}),
+                json!({"properties": {"computeType": "VirtualMachine", "resourceId": "/r/box", "properties": {
+                    "sshPort": 0, "administratorAccount": {"username": "u"},
+                }}}),
                 "not a port",
             ),
             (json!({"properties": {"computeType": "VirtualMachine", "resourceId": "/r/box"}}), "who to log in as"),
