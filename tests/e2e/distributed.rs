@@ -162,11 +162,8 @@ fn every_task_of_tensorflow_finds_the_others_in_its_configuration() {
     assert_eq!(run(&home, "tasks", "echo $TF_CONFIG", more), "Completed");
     let said: Vec<serde_json::Value> =
         logs(&home, "tasks", 3).iter().map(|log| serde_json::from_str(log.trim()).unwrap()).collect();
-    let tasks: Vec<String> = said.iter().map(|told| format!("{}", told["task"])).collect();
-    assert_eq!(
-        tasks,
-        [r#"{"index":0,"type":"worker"}"#, r#"{"index":1,"type":"worker"}"#, r#"{"index":0,"type":"ps"}"#]
-    );
+    let task = |told: &serde_json::Value| format!("{} {}", told["task"]["type"], told["task"]["index"]);
+    assert_eq!(said.iter().map(task).collect::<Vec<_>>(), [r#""worker" 0"#, r#""worker" 1"#, r#""ps" 0"#]);
     let all = |kind: &str| said[0]["cluster"][kind].as_array().unwrap().len();
     assert_eq!((all("worker"), all("ps")), (2, 1));
     assert!(said.iter().all(|told| told["cluster"] == said[0]["cluster"] && told["environment"] == "cloud"));
