@@ -48,6 +48,7 @@ os.chdir(WORK)
 
 # The client reads the cloud when it is imported, so everything above comes first.
 import requests  # noqa: E402
+from azure.core.exceptions import HttpResponseError
 from azure.ai.ml import (  # noqa: E402
     Input, MLClient, Output, PyTorchDistribution, command, dsl, load_component, load_job, load_online_endpoint,
 )
@@ -276,8 +277,13 @@ def compute_attach_vm():
     machine = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.Compute/virtualMachines/vm1"
     secret = VirtualMachineSshSettings(admin_username="u", admin_password="hunter2-secret", ssh_port=22)
     with tap.listening() as heard:
-        ml.compute.begin_attach(VirtualMachineCompute(name="vm1", resource_id=machine, ssh_settings=secret)).result()
-        ml.compute.get("vm1")
+        attached = ml.compute.begin_attach(VirtualMachineCompute(name="vm1", resource_id=machine, ssh_settings=secret))
+        try:
+            attached.result()
+            raise AssertionError("there is no such machine")
+        except HttpResponseError as error:
+            assert "cannot reach `vm1:22`" in str(error), error
+        assert ml.compute.get("vm1").provisioning_state == "Failed"
     assert heard and "hunter2-secret" not in str([answer for *_, answer in heard]), "a secret came back"
 
 
@@ -780,7 +786,7 @@ def pipeline_reuse():
         assert child.properties["azureml.isreused"] == "true", child.properties
 
 
-LOG = '''import json, os, ssl, sys, time, urllib.request as web
+LOGS_LOSS = '''import json, os, ssl, sys, time, urllib.request as web
 point = {"run_id": os.environ["MLFLOW_RUN_ID"], "key": "loss", "value": abs(float(sys.argv[1]) - 3), "timestamp": int(time.time() * 1000)}
 asked = web.Request(os.environ["MLFLOW_TRACKING_URI"] + "/api/2.0/mlflow/runs/log-metric", json.dumps(point).encode(),
                     {"Authorization": "Bearer " + os.environ["MLFLOW_TRACKING_TOKEN"], "Content-Type": "application/json"})
@@ -791,7 +797,7 @@ web.urlopen(asked, context=ssl.create_default_context(cafile=os.environ.get("REQ
 @step
 def pipeline_sweep():
     from azure.ai.ml.sweep import Choice
-    write("trial/log.py", LOG)
+    write("trial/log.py", LOGS_LOSS)
     trained = command(
         name="tryc", inputs={"lr": Input(type="number"), "data": Input(type="uri_folder")},
         outputs={"model": Output(type="uri_folder")}, code="trial", environment="env1:1",
