@@ -295,7 +295,10 @@ mod tests {
                 "not a port",
             ),
             (json!({"properties": {"computeType": "VirtualMachine", "resourceId": "/r/box"}}), "who to log in as"),
-            (json!({"properties": {"computeType": "VirtualMachine", "properties": {}}}), "the machine is missing"),
+            (
+                json!({"properties": {"computeType": "VirtualMachine", "properties": {"administratorAccount": {"username": "u"}}}}),
+                "the machine is missing",
+            ),
         ] {
             let refused = body("c1", &mut given).expect_err("it should be refused");
             assert!(refused.message.contains(expect), "{given}: {}", refused.message);
