@@ -1,12 +1,12 @@
 //! Clusters as targets: each is by itself, and none holds up another.
 
-use controller::{Context, NoRouters, give_up_checks, tick};
+use controller::{Context, give_up_checks, tick};
 use domain::{
     JobName, Plan, Resources, Timestamp,
     cluster::{ClusterTarget, Finding},
     report::NodeFacts,
 };
-use std::{cell::Cell, sync::Arc};
+use std::cell::Cell;
 use store::{HERE, NewJob, Store, TargetRow, TargetState};
 
 thread_local! {
@@ -53,14 +53,7 @@ async fn world(jobs: usize) -> (crate::Home, Context) {
         Ok(())
     });
     filled.await.unwrap();
-    let cx = Context {
-        store,
-        drivers: Arc::default(),
-        keep_deleted: None,
-        routers: Arc::new(NoRouters),
-        register: |_, _, _| Ok(()),
-        clock: now,
-    };
+    let cx = crate::context(store, now);
     (home, cx)
 }
 

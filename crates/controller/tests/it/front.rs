@@ -1,8 +1,7 @@
 //! The front of the queue.
 
-use controller::{Context, NoRouters, tick};
+use controller::tick;
 use domain::{JobName, Plan, Resources, Timestamp, report::NodeFacts};
-use std::sync::Arc;
 use store::{HERE, NewJob};
 
 fn job(name: &str, cpus: u64) -> NewJob {
@@ -42,14 +41,7 @@ async fn jobs_that_fit_nowhere_do_not_hold_up_those_behind_them() {
         tx.insert_job(&job("small", 1))
     });
     filled.await.unwrap();
-    let cx = Context {
-        store: store.clone(),
-        drivers: Arc::default(),
-        keep_deleted: None,
-        routers: Arc::new(NoRouters),
-        register: |_, _, _| Ok(()),
-        clock: || Timestamp(1),
-    };
+    let cx = crate::context(store.clone(), || Timestamp(1));
     assert_eq!(tick(&cx).await.unwrap(), 1);
     let small = store.read(|tx| tx.job("w", "small")).await.unwrap().unwrap();
     assert_eq!(small.job.state.name(), "placed");

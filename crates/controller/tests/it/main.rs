@@ -13,8 +13,23 @@ mod sim;
 mod sweeps;
 mod upkeep;
 
+use controller::{Context, NoRouters};
+use domain::Timestamp;
+use std::sync::Arc;
 use store::{Database, PostgresAddress, Store};
 use tempfile::TempDir;
+
+/// What the loops are given where neither drivers nor routers matter.
+fn context(store: Store, clock: fn() -> Timestamp) -> Context {
+    Context {
+        store,
+        drivers: Arc::default(),
+        keep_deleted: None,
+        routers: Arc::new(NoRouters),
+        register: |_, _, _| Ok(()),
+        clock,
+    }
+}
 
 /// A folder, and the database that belongs to it.
 struct Home {

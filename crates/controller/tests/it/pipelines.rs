@@ -5,14 +5,14 @@
 //! `SIM_SEED=n` runs one seed, `SIM_SEEDS=n` that many.
 
 use super::{Home, sim::chance::Chance};
-use controller::{Conductors, Context, NoRouters, conduct};
+use controller::{Conductors, Context, conduct};
 use domain::{
     AttemptId, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedInput, PlannedOutput, Timestamp,
     assignment::{InputMode, OutputMode},
     job::Failure,
     pipeline::{Graph, Settings, Source, Step, StepJob},
 };
-use std::{cell::Cell, collections::HashMap, sync::Arc};
+use std::{cell::Cell, collections::HashMap};
 use store::{Child, HERE, NOWHERE, NewJob, Store};
 
 const SEEDS: u64 = 20;
@@ -96,14 +96,7 @@ impl Sim {
             Ok(seq)
         });
         let seq = accepted.await.unwrap();
-        let cx = Context {
-            store,
-            drivers: Arc::default(),
-            keep_deleted: None,
-            routers: Arc::new(NoRouters),
-            register: |_, _, _| Ok(()),
-            clock: now,
-        };
+        let cx = crate::context(store, now);
         Sim { _home: home, cx, conductors: Conductors::default(), graph, seq }
     }
 

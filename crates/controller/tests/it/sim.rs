@@ -12,12 +12,11 @@ mod desk;
 use super::Home;
 use agent::{Agent, CAPACITY};
 use chance::Chance;
-use controller::{Context, NoRouters, WINDOW, tick};
+use controller::{Context, WINDOW, tick};
 use domain::{Job, JobName, JobState, Plan, Resources, Timestamp};
 use std::{
     cell::Cell,
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
 };
 use store::{HERE, JobFilter, JobRow, NewJob, QueuedJob, Store};
 
@@ -107,14 +106,7 @@ impl Drop for NameOnPanic {
 impl Sim {
     fn new(seed: u64) -> Sim {
         let home = Home::new();
-        let cx = Context {
-            store: home.open(),
-            drivers: Arc::default(),
-            keep_deleted: None,
-            routers: Arc::new(NoRouters),
-            register: |_, _, _| Ok(()),
-            clock: now,
-        };
+        let cx = crate::context(home.open(), now);
         let (agent, chance) = (Agent::new(), Chance::seeded(seed));
         Sim { home, cx, agent, chance, seen_at: 0, submitted: 0, history: Vec::new(), ended: BTreeMap::new() }
     }

@@ -1,7 +1,7 @@
 //! Sweeps led by the real loop over a real store: trials are jobs, what they log decides, and a restart changes nothing.
 
 use super::{Home, sim::chance::Chance};
-use controller::{Conductors, Context, NoRouters, conduct};
+use controller::{Conductors, Context, conduct};
 use domain::{
     AttemptId, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedInput, PlannedOutput, Search, Timestamp,
     assignment::{InputMode, OutputMode},
@@ -11,7 +11,7 @@ use domain::{
     tracking::points::Point,
 };
 use serde_json::{Value, json};
-use std::{cell::Cell, collections::BTreeMap, sync::Arc};
+use std::{cell::Cell, collections::BTreeMap};
 use store::{Child, HERE, NOWHERE, NewJob};
 
 thread_local! {
@@ -86,14 +86,7 @@ impl Sim {
             Ok(seq)
         });
         let seq = accepted.await.unwrap();
-        let cx = Context {
-            store,
-            drivers: Arc::default(),
-            keep_deleted: None,
-            routers: Arc::new(NoRouters),
-            register: |_, _, _| Ok(()),
-            clock: now,
-        };
+        let cx = crate::context(store, now);
         Sim { _home: home, cx, conductors: Conductors::default(), seq }
     }
 

@@ -56,7 +56,7 @@ mod tests {
 2026-11-15 22:48:15,624 E [20] azmlinfsrv - User's init function failed
 2026-11-15 22:48:15,625 E [20] azmlinfsrv - Encountered Exception Traceback (most recent call last):
   File \"user_script.py\", line 117, in invoke_init
-  File \"/work/score.py\", line 2, in init
+  File \"score.py\", line 2, in init
 RuntimeError: boom
 
 The above exception was the direct cause of the following exception:
