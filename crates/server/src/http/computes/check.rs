@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use api::arm::text;
-use domain::{sizes, spec::Mistake, time::parse_iso_duration};
+use domain::{resources::parse_bytes, sizes, spec::Mistake, time::parse_iso_duration};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use store::ComputeRow;
@@ -169,6 +169,22 @@ fn mistakes(kind: &str, inner: &Value) -> Vec<Mistake> {
             "name a user of the machine (`admin_username` in a file)",
         ));
     }
+    if kind == SLURM {
+        shape(inner, "properties", &mut bad);
+        for (name, named) in inner["shapes"].as_object().into_iter().flatten() {
+            let at = format!("properties.shapes.{name}");
+            let known = |key: &&String| !SHAPE.contains(&key.as_str());
+            if let Some(key) = named.as_object().into_iter().flat_map(serde_json::Map::keys).find(known) {
+                let known = SHAPE.map(|key| format!("`{key}`")).join(", ");
+                bad.push(Mistake::new(
+                    format!("{at}.{key}"),
+                    format!("unknown key `{key}`"),
+                    format!("it has {known}"),
+                ));
+            }
+            shape(named, &at, &mut bad);
+        }
+    }
     if let Some(port) = inner.get("sshPort").filter(|port| !port.is_null())
         && !port.as_u64().is_some_and(|port| (1..=65_535).contains(&port))
     {
@@ -179,6 +195,26 @@ fn mistakes(kind: &str, inner: &Value) -> Vec<Mistake> {
         ));
     }
     bad
+}
+
+/// What an instance type of a Slurm cluster may say.
+const SHAPE: [&str; 8] = ["partition", "account", "qos", "cpus", "memory", "gpus", "gres", "arguments"];
+
+fn shape(value: &Value, at: &str, bad: &mut Vec<Mistake>) {
+    if let Some(memory) = text(value, "memory").filter(|memory| parse_bytes(memory).is_none()) {
+        let fix = "write it like `16Gi` or `500Mi`";
+        bad.push(Mistake::new(format!("{at}.memory"), format!("`{memory}` is not an amount of memory"), fix));
+    }
+    for key in ["cpus", "gpus"] {
+        let Some(count) = value.get(key).filter(|count| !count.is_null()) else { continue };
+        if count.as_u64().is_none_or(|count| count > 100_000) {
+            bad.push(Mistake::new(
+                format!("{at}.{key}"),
+                format!("`{count}` is not a number of them"),
+                "write a whole number",
+            ));
+        }
+    }
 }
 
 fn size(inner: &Value, bad: &mut Vec<Mistake>) {
@@ -295,6 +331,18 @@ mod tests {
                 "not a port",
             ),
             (json!({"properties": {"computeType": "VirtualMachine", "resourceId": "/r/box"}}), "who to log in as"),
+            (
+                json!({"properties": {"computeType": "Slurm", "properties": {"memory": "lots"}}}),
+                "`lots` is not an amount",
+            ),
+            (
+                json!({"properties": {"computeType": "Slurm", "properties": {"shapes": {"big": {"cpu": 2}}}}}),
+                "unknown key `cpu`",
+            ),
+            (
+                json!({"properties": {"computeType": "Slurm", "properties": {"shapes": {"big": {"cpus": -1}}}}}),
+                "`-1` is not a number",
+            ),
             (
                 json!({"properties": {"computeType": "VirtualMachine", "properties": {"administratorAccount": {"username": "u"}}}}),
                 "the machine is missing",
