@@ -156,7 +156,7 @@ const IDENTITY: Key = key("identity", Kind::Object(&TARGET_IDENTITY), "The ident
 
 pub(super) static COMPUTE: Object = Object {
     name: "compute",
-    doc: "A compute target. Only `local` runs work so far; the others are kept as given.",
+    doc: "A compute target. `local`, `kubernetes`, `virtualmachine` and `slurm` run work; the others are kept as given.",
     keys: &[
         SCHEMA,
         key("name", Kind::Text, "The target's name; may be given on the command line instead."),
