@@ -3,7 +3,7 @@
 use super::world::{Caller, Replica, World, eventually, iris, post, settings, spec};
 use std::{
     io::Write,
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     sync::{
         Arc, Barrier,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -112,14 +112,17 @@ fn a_change_of_tables_loses_no_request() {
 #[test]
 fn a_new_router_takes_over_from_an_old_one_without_losing_a_request() {
     let replica = Replica::echo();
-    // The port is found, then shared from the first router on.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let shared = || router::Settings { listen: port, share_port: true, workers: 2, ..settings() };
-    let mut world = World::with(&iris(&[&replica], MANY), shared());
-    let load = Load::start(port);
+    // The sockets themselves are handed on: one that is closed would take along whoever waits at it.
+    let sockets = router::bind_all(&router::Settings { workers: 2, ..settings() }).unwrap();
+    let start = || {
+        let copies = sockets.iter().map(|socket| socket.try_clone().unwrap()).collect();
+        World::on(copies, &iris(&[&replica], MANY), settings())
+    };
+    let mut world = start();
+    let load = Load::start(world.address);
     for _ in 0..3 {
         load.go_on(100);
-        let next = World::with(&iris(&[&replica], MANY), shared());
+        let next = start();
         load.go_on(100);
         std::mem::replace(&mut world, next).join();
     }

@@ -197,8 +197,14 @@ impl World {
     }
 
     pub(crate) fn with(routes: &str, settings: Settings) -> World {
+        let sockets = router::bind_all(&settings).unwrap();
+        World::on(sockets, routes, settings)
+    }
+
+    /// A router at sockets that others may have, too.
+    pub(crate) fn on(sockets: Vec<TcpListener>, routes: &str, settings: Settings) -> World {
         let routes = Routes::new(&spec(routes));
-        let running = router::start(settings, routes.clone()).unwrap();
+        let running = router::start_on(sockets, settings, routes.clone()).unwrap();
         let (address, admin) = (running.address, running.admin.unwrap());
         World { routes, running: Some(running), address, admin }
     }
