@@ -347,6 +347,20 @@ pub const ROUTES: &[Route] = &[
     ),
     route(
         "GET",
+        ws!("/onlineEndpoints/{name}/activity"),
+        "online_endpoint_activity",
+        Reader,
+        "what an online endpoint has answered in the last hours, and how its replicas came and went",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/try"),
+        "online_endpoint_try",
+        Contributor,
+        "call an online endpoint as its users do; how it answered",
+    ),
+    route(
+        "GET",
         ws!("/onlineEndpoints/{name}/deployments"),
         "online_deployments",
         Reader,
