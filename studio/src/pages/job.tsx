@@ -6,7 +6,7 @@ import type { Job, Run, Why } from "../api/shapes.ts";
 import { useData } from "../parts/data.ts";
 import { at } from "../parts/place.ts";
 import { useScope } from "../parts/scope.ts";
-import { Badge, Link, Problem, Wait } from "../parts/show.tsx";
+import { Badge, Link, Problem, Tabs, Wait } from "../parts/show.tsx";
 import { status } from "../parts/words.ts";
 import { Children } from "./job/children.tsx";
 import { Definition } from "./job/definition.tsx";
@@ -78,13 +78,7 @@ export function JobPage({ name, tab }: { name: string; tab: string }) {
               {works && kind === "Command" && <button type="button" onClick={() => setAgain(true)}>Run again…</button>}
             </header>
             {problem !== undefined && <Problem error={problem} />}
-            <div className="tabs" role="navigation" aria-label="Parts of the job">
-              {tabs.map(([part, title]) => (
-                <Link key={part} to={at(workspace.name, ["jobs", name, part])} here={part === tab}>
-                  {title}
-                </Link>
-              ))}
-            </div>
+            <Tabs label="Parts of the job" tabs={tabs} here={tab} to={(part) => at(workspace.name, ["jobs", name, part])} />
             {tab === "overview" && <Overview seen={found} over={over} />}
             {tab === "children" && found.job && <Children job={found.job} over={over} />}
             {tab === "metrics" && <MetricsTab name={name} />}

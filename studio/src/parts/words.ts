@@ -54,6 +54,7 @@ const MOODS: Record<string, Mood> = {
   succeeded: "good",
   idle: "idle",
   ready: "good",
+  on: "good",
   running: "busy",
   preparing: "busy",
   starting: "busy",
