@@ -497,6 +497,13 @@ pub const ROUTES: &[Route] = &[
     ),
     route("GET", ws!("/{kind}/{name}/versions/{version}"), "asset_get", Reader, "one version"),
     route(
+        "GET",
+        ws!("/{kind}/{name}/versions/{version}/uses"),
+        "asset_uses",
+        Reader,
+        "the newest jobs that use a version, and the deployments that serve it",
+    ),
+    route(
         "PUT",
         ws!("/{kind}/{name}/versions/{version}"),
         "asset_put",

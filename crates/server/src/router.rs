@@ -178,6 +178,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "asset_container_put" | "registry_asset_container_put" => put(assets::put_container),
         "asset_versions" | "registry_asset_versions" => get(assets::versions),
         "asset_get" | "registry_asset_get" => get(assets::show),
+        "asset_uses" => get(assets::uses),
         "asset_put" | "registry_asset_put" => put(assets::put),
         "asset_delete" | "registry_asset_delete" => delete(assets::delete),
         "registries_all" | "registries" => get(registries::list),

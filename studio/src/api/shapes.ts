@@ -163,6 +163,11 @@ export interface AssetProperties {
 
 export type Asset = Resource<AssetProperties>;
 
+export interface Uses {
+  jobs: { name: string; displayName: string; status: string; input: string }[];
+  deployments: { endpoint: string; name: string; state: string }[];
+}
+
 export interface Check {
   check: string;
   passed: boolean;

@@ -14,6 +14,7 @@ import { Files } from "./job/files.tsx";
 import { Logs } from "./job/logs.tsx";
 import { MetricsTab } from "./job/metrics.tsx";
 import { Overview } from "./job/overview.tsx";
+import { Register } from "./job/register.tsx";
 import { Again } from "./job/again.tsx";
 
 const EVERY_MS = 2000;
@@ -44,6 +45,7 @@ export function JobPage({ name, tab }: { name: string; tab: string }) {
   const [over, setOver] = useState(false);
   const [problem, setProblem] = useState<Error>();
   const [again, setAgain] = useState(false);
+  const [registering, setRegistering] = useState(false);
   const seen = useData(
     name,
     async (signal) => {
@@ -75,6 +77,7 @@ export function JobPage({ name, tab }: { name: string; tab: string }) {
               <Badge status={state(found)} />
               <span className="grow" />
               {works && found.job && !over && <button type="button" onClick={() => void cancel()}>Cancel</button>}
+              {works && found.job && over && <button type="button" onClick={() => setRegistering(true)}>Register…</button>}
               {works && kind === "Command" && <button type="button" onClick={() => setAgain(true)}>Run again…</button>}
             </header>
             {problem !== undefined && <Problem error={problem} />}
@@ -85,6 +88,7 @@ export function JobPage({ name, tab }: { name: string; tab: string }) {
             {tab === "logs" && <Logs name={name} />}
             {tab === "files" && <Files name={name} />}
             {tab === "definition" && found.job && <Definition job={found.job} />}
+            {registering && found.job && <Register job={found.job} close={() => setRegistering(false)} />}
             {again && found.job && <Again job={found.job} close={() => setAgain(false)} />}
           </div>
         );

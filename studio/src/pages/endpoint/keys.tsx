@@ -28,7 +28,7 @@ export function Keys({ endpoint: { name, properties } }: { endpoint: Endpoint })
     <Card title={byKey ? "Keys" : "Token"} aside={<button type="button" onClick={() => void show()}>{byKey ? "Show the keys" : "Get a token"}</button>}>
       <p className="dim">
         {byKey
-          ? "Both keys open the endpoint, so callers can move to one before the other is drawn anew. Who shows them is in the audit."
+          ? "Both keys open the endpoint, so callers can move to one before the other is drawn anew."
           : "A token opens the endpoint for some hours; whoever calls asks for the next one in time."}
       </p>
       {problem !== undefined && <Problem error={problem} />}
