@@ -9,6 +9,7 @@ let world, tab, page;
 const made = {};
 const open = (path) => page.goto(`${world.url}/studio/default${path}`);
 const sees = (text, within = "main") => page.locator(within).getByText(text).first().waitFor({ timeout: 20_000 });
+const choice = (name) => page.getByRole("combobox", { name, exact: true });
 const examples = new URL("../../examples/", import.meta.url).pathname;
 const image = { image: "python:3.12-slim" };
 
@@ -115,7 +116,7 @@ test("a sweep lists its trials, the best first, and compares them", async () => 
   await page.getByRole("link", { name: "Compare them" }).click();
   await page.getByRole("img", { name: /5 runs across/ }).waitFor();
   const points = page.getByRole("img", { name: /^5 runs: metrics\.\w+ over params\.\w+/ });
-  await page.getByLabel("Across").selectOption("params.rate");
+  await choice("Across").selectOption("params.rate");
   await world.until("every run is a point", async () => (await points.locator("circle").count()) === 5);
   await points.scrollIntoViewIfNeeded();
   await sees("What goes along with");
@@ -127,8 +128,8 @@ test("what a job wrote becomes an asset, which knows where it came from and wher
   await over(trained);
   await open(`/jobs/${trained}`);
   await page.getByRole("button", { name: "Register…" }).click();
-  await page.getByLabel("As").selectOption("data uri_folder");
-  await page.getByLabel("Name", { exact: false }).first().fill("reports");
+  await choice("As").selectOption("data uri_folder");
+  await page.getByRole("textbox", { name: "Name" }).fill("reports");
   await page.getByRole("dialog").getByRole("button", { name: "Register" }).click();
   await page.getByRole("heading", { name: "reports" }).waitFor();
   await page.getByRole("link", { name: trained }).waitFor();
@@ -153,17 +154,19 @@ test("a model is deployed from its page, or tells which file to write", async ()
   await page.getByRole("button", { name: "Deploy…" }).click();
   await shoot(page, "deploy");
   await page.getByRole("dialog").getByRole("button", { name: "Deploy", exact: true }).click();
-  await page.getByRole("heading", { name: "celsius" }).waitFor();
+  await page.waitForURL(/\/endpoints\/celsius/);
   await sees("of 1 replicas are ready");
   world.cli("online-endpoint", "delete", "-n", "celsius", "--yes");
 });
 
 test("a schedule is switched, started by hand, and tells what it has started", async () => {
+  const job = { type: "command", command: "echo hi", environment: image, compute: "azureml:local", display_name: "by night" };
+  writeFileSync(join(world.home, "night.yml"), JSON.stringify(job));
   world.make("schedule", {
     name: "nightly",
     description: "every night",
     trigger: { type: "cron", expression: "0 3 * * *", time_zone: "UTC" },
-    create_job: { type: "command", job: { type: "command", command: "echo hi", environment: image, compute: "azureml:local", display_name: "by night" } },
+    create_job: { type: "command", job: "./night.yml" },
   });
   await open("/schedules");
   await page.getByRole("link", { name: "nightly" }).click();
@@ -216,8 +219,8 @@ test("attaching ends in checks and in what to do about them", async () => {
   // Where nothing listens.
   await page.getByLabel("Port").fill("1");
   await page.getByLabel("User").fill("ada");
-  await page.getByLabel("Signs in with").selectOption("password");
-  await page.getByLabel("Password").fill("not to be seen");
+  await choice("Signs in with").selectOption("password");
+  await page.getByRole("textbox", { name: "Password" }).fill("not to be seen");
   await shoot(page, "attach");
   await page.getByRole("button", { name: "Attach", exact: true }).click();
   await page.getByRole("table", { name: "Checks of box" }).getByText("connect", { exact: true }).waitFor({ timeout: 30_000 });

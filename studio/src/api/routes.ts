@@ -241,6 +241,8 @@ export const asset_get: Route<"/subscriptions/{subscription}/resourceGroups/{gro
 export const asset_put: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/{kind}/{name}/versions/{version}", Resource> = { method: "PUT", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/{kind}/{name}/versions/{version}" };
 /** delete a version */
 export const asset_delete: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/{kind}/{name}/versions/{version}", unknown> = { method: "DELETE", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/{kind}/{name}/versions/{version}" };
+/** the newest jobs that use a version, and the deployments that serve it */
+export const asset_uses: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/{kind}/{name}/versions/{version}/uses", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/{kind}/{name}/versions/{version}/uses" };
 /** registries of a subscription */
 export const registries_all: Route<"/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/registries", unknown> = { method: "GET", path: "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/registries" };
 /** registries of a resource group */

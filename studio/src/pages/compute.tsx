@@ -135,6 +135,7 @@ function isShared(map: Record<string, string> | Shared): map is Shared {
 function capacity(map: Record<string, string> | Shared | undefined): string {
   if (map === undefined || !isShared(map)) return quantities(map);
   const amount = ({ cpu_milli, memory_bytes, gpus }: Amounts) => `${cpu_milli / 1000} cores, ${bytes(memory_bytes)}${gpus ? `, ${gpus} GPUs` : ""}`;
+  if (map.allocatable.cpu_milli === 0) return "";
   return `${amount(map.free)} free of ${amount(map.allocatable)}`;
 }
 
