@@ -93,6 +93,10 @@ test("a pipeline is a graph that lives, with the steps of what is nested in it",
   await over(made.pipeline);
   await page.getByRole("table", { name: "Steps" }).getByText("Completed").nth(3).waitFor();
   await shoot(page, "pipeline");
+  await choice("Show").selectOption("tidy");
+  await page.getByRole("img", { name: /^Graph of 2 steps/ }).waitFor();
+  await page.goto(page.url());
+  await page.getByRole("img", { name: /^Graph of 2 steps/ }).waitFor();
   assert.equal(world.status(made.pipeline), "Completed");
 });
 

@@ -13,7 +13,7 @@ export function Deploy({ name, version, close }: { name: string; version: Asset;
   const known = useData("endpoints", (signal) => ask<Page<Endpoint>>(online_endpoints, names, { signal }));
   const [chosen, setChosen] = useState("");
   const [fresh, setFresh] = useState(name.replaceAll(/[^A-Za-z0-9-]/g, "-").slice(0, 32));
-  const [deployment, setDeployment] = useState(`v${version.name}`.replaceAll(/[^A-Za-z0-9-]/g, "-").slice(0, 32));
+  const [deployment, setDeployment] = useState(`version-${version.name}`.replaceAll(/[^A-Za-z0-9-]/g, "-").slice(0, 32));
   const [size, setSize] = useState("Standard_DS2_v2");
   const endpoint = chosen === "" ? fresh : chosen;
   const speaks = version.properties.modelType === "mlflow_model";
