@@ -29,28 +29,28 @@ function Steps({ name, over }: { name: string; over: boolean }) {
         const nested = nests(all);
         const steps = all.filter(({ name }) => within === "" || name.startsWith(`${within}.`));
         return (
-        <>
-          {nested.length > 0 && (
-            <div className="bar">
-              <Choice label="Show" value={within} set={(next) => look({ within: next })} options={[["", "the whole pipeline"], ...nested.map((one): [string, string] => [one, `inside ${one}`])]} />
-            </div>
-          )}
-          <Graph steps={steps} />
-          <Card title="Steps">
-            <List
-              label="Steps"
-              rows={steps}
-              id={(step) => step.name}
-              columns={[
-                ["Step", (step) => (step.job ? <Link to={to(step.job)}>{step.name}</Link> : step.name)],
-                ["Status", (step) => <Badge status={step.status} />],
-                ["Reused", (step) => step.reused && <Link to={to(step.reused)}>{step.reused}</Link>],
-                ["After", (step) => step.after.join(", ")],
-                ["Why", (step) => step.message && <Said>{step.message}</Said>],
-              ]}
-            />
-          </Card>
-        </>
+          <>
+            {nested.length > 0 && (
+              <div className="bar">
+                <Choice label="Show" value={within} set={(next) => look({ within: next })} options={[["", "the whole pipeline"], ...nested.map((one): [string, string] => [one, `inside ${one}`])]} />
+              </div>
+            )}
+            <Graph steps={steps} />
+            <Card title="Steps">
+              <List
+                label="Steps"
+                rows={steps}
+                id={(step) => step.name}
+                columns={[
+                  ["Step", (step) => (step.job ? <Link to={to(step.job)}>{step.name}</Link> : step.name)],
+                  ["Status", (step) => <Badge status={step.status} />],
+                  ["Reused", (step) => step.reused && <Link to={to(step.reused)}>{step.reused}</Link>],
+                  ["After", (step) => step.after.join(", ")],
+                  ["Why", (step) => step.message && <Said>{step.message}</Said>],
+                ]}
+              />
+            </Card>
+          </>
         );
       }}
     </Wait>
