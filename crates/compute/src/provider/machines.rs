@@ -129,11 +129,9 @@ impl Provider for Machines {
                     continue;
                 }
             };
-            if there.iter().any(|(_, found)| found.name == order.name) {
-                return Ok(());
-            }
             let here = matches!(inner.places[at].shell, Shell::Here);
-            if !there.is_empty() && !here {
+            // One that was here stays here, and is started again if it has ended.
+            if !here && !there.is_empty() && there.iter().all(|(_, found)| found.name != order.name) {
                 continue;
             }
             let program = match here {

@@ -162,7 +162,7 @@ printf %s {} > "$d/name" && printf %s {} > "$d/join" && printf %s {} > "$d/autho
 cd "$d"
 export PEREGRINE_TOP="$top" PEREGRINE_NODE={} PEREGRINE_NODE_KEY={} PEREGRINE_SERVER_FILE={file}
 export PEREGRINE_JOIN_FILE="$d/join" PEREGRINE_CA_FILE="$d/authority"
-setsid nohup {program} agent node > log 2>&1 < /dev/null &
+setsid nohup {program} agent node --home "$d" > log 2>&1 < /dev/null &
 p=$!
 echo "$p $(born "$p")" > pid.new && mv pid.new pid
 "#,
