@@ -31,10 +31,7 @@ pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
     let Some(sh) = browsing(sh)? else {
         return ci::skip("the studio in a browser (no Chromium)");
     };
-    sh.run(
-        "node",
-        &[&["--test", "--test-concurrency=1"], STORIES].concat(),
-    )
+    sh.run("node", &[&["--test", "--test-concurrency=1"], STORIES].concat())
 }
 
 /// Draws the picture of the README anew.

@@ -99,7 +99,8 @@ mod tests {
         // The first one again, which has begun anew.
         history.add(&second, &[told("blue", &[(200, 2)], &[2, 0])], Timestamp(STEP_MS));
         let steps = history.of("iris");
-        let expected = [(0, told("blue", &[(200, 3), (502, 1)], &[1, 3])), (STEP_MS, told("blue", &[(200, 2)], &[2, 0]))];
+        let expected =
+            [(0, told("blue", &[(200, 3), (502, 1)], &[1, 3])), (STEP_MS, told("blue", &[(200, 2)], &[2, 0]))];
         assert_eq!(steps, expected.map(|(at, one)| Step { at: Timestamp(at), answered: vec![one] }));
         history.keep(|endpoint| endpoint == "other");
         assert!(history.of("iris").is_empty());

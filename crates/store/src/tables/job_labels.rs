@@ -55,7 +55,8 @@ impl Tx<'_> {
             PlannedInput::Data { place, .. } => Some((name.as_str(), Used::Data(place))),
             PlannedInput::Literal { .. } => None,
         });
-        let environment = Some(("", Used::Environment(&plan.environment.label))).filter(|_| !plan.environment.label.is_empty());
+        let environment =
+            Some(("", Used::Environment(&plan.environment.label))).filter(|_| !plan.environment.label.is_empty());
         for (key, used) in inputs.chain(environment).filter(|(key, _)| key.len() <= KEY_BYTES) {
             self.exec(
                 "insert into job_labels (job_seq, kind, key, value) values (?1, ?2, ?3, ?4)",

@@ -30,9 +30,8 @@ pub(crate) async fn uses(State(app): State<App>, Path(at): Path<At>) -> Result<J
         Ok((jobs, if key.kind == "models" { serving(tx, &workspace.name, &place)? } else { Vec::new() }))
     })
     .await?;
-    let job = |row: &UserRow| {
-        json!({"name": row.job, "displayName": row.shown, "status": row.status, "input": row.input})
-    };
+    let job =
+        |row: &UserRow| json!({"name": row.job, "displayName": row.shown, "status": row.status, "input": row.input});
     Ok(Json(json!({"jobs": jobs.iter().map(job).collect::<Vec<_>>(), "deployments": deployments})))
 }
 
