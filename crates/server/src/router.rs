@@ -147,7 +147,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "online_endpoint_token" => post(keys::token),
         "online_endpoint_counters" => get(records::serving::counters),
         "online_endpoint_activity" => get(records::traffic::activity),
-        "online_endpoint_try" => post(records::traffic::attempt),
+        "online_endpoint_try" => post(records::traffic::call),
         "online_deployments" => get(records::list).layer(of(Kind::OnlineDeployment)),
         "online_deployment_get" => get(records::show).layer(of(Kind::OnlineDeployment)),
         "online_deployment_put" => put(records::put).layer(of(Kind::OnlineDeployment)),

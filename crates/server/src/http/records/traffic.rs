@@ -52,7 +52,7 @@ fn json_type() -> String {
 }
 
 /// Calls an endpoint once, as its users do, and tells how it answered.
-pub(crate) async fn attempt(
+pub(crate) async fn call(
     State(app): State<App>,
     Path(at): Path<At>,
     Body(wish): Body<Wish>,
