@@ -238,6 +238,21 @@ test("attaching ends in checks and in what to do about them", async () => {
   }
 });
 
+test("a cluster made in the studio brings a node for a job, and shows it", async () => {
+  await open("/compute");
+  await page.getByRole("button", { name: "A cluster of nodes…" }).click();
+  await page.getByLabel("Name of the target").fill("crew");
+  await page.getByLabel("Nodes at most").fill("1");
+  await page.getByRole("button", { name: "Make it" }).click();
+  await page.getByRole("heading", { name: "crew", exact: true }).waitFor();
+  const job = world.job("on a node of the crew", "echo hi", { compute: "azureml:crew" });
+  await over(job);
+  assert.equal(world.status(job), "Completed");
+  await page.getByRole("table", { name: "Nodes of crew" }).locator("tbody tr").first().waitFor();
+  await page.getByRole("heading", { name: "crew", exact: true }).scrollIntoViewIfNeeded();
+  await shoot(page, "cluster");
+});
+
 test("these pages are readable for everyone too", async () => {
   const found = [];
   const paths = [`/jobs/${made.pipeline}/children`, `/jobs/${made.sweep}/children`, "/schedules", "/schedules/nightly", "/batch", "/batch/house-prices-nightly", "/data/reports", "/compute"];

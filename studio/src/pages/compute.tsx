@@ -19,6 +19,7 @@ const KINDS: [Kind, string][] = [
   ["Kubernetes", "Kubernetes…"],
   ["VirtualMachine", "A machine over SSH…"],
   ["Slurm", "Slurm…"],
+  ["AmlCompute", "A cluster of nodes…"],
 ];
 
 export function ComputePage() {
@@ -35,7 +36,7 @@ export function ComputePage() {
         </Card>
         {works && (
           <Card title="Attach">
-            <p>A place you have becomes a target that jobs can name. Attaching ends in a list of checks, shown with the target.</p>
+            <p>A place you have becomes a target that jobs can name. Attaching ends in a list of checks, shown with the target. A cluster of nodes grows and shrinks with what waits for it.</p>
             <div className="bar">
               {KINDS.map(([kind, title]) => (
                 <button key={kind} type="button" onClick={() => setAttaching(kind)}>{title}</button>
