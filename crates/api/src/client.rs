@@ -54,6 +54,12 @@ pub struct Client {
 impl Client {
     pub fn new(connection: Connection) -> Result<Client, ClientError> {
         let unreachable = |source| ClientError::Unreachable { url: connection.url.clone(), source };
+        let http = Client::builder(&connection)?.build().map_err(unreachable)?;
+        Ok(Client { http, connection: Arc::new(connection) })
+    }
+
+    /// What reaches an address and believes its authority, for requests that are not of this API.
+    pub fn builder(connection: &Connection) -> Result<reqwest::ClientBuilder, ClientError> {
         let mut builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(5));
         if is_loopback(&connection.url) {
             builder = builder.no_proxy();
@@ -66,8 +72,7 @@ impl Client {
                 builder
             }
         };
-        let http = builder.build().map_err(unreachable)?;
-        Ok(Client { http, connection: Arc::new(connection) })
+        Ok(builder)
     }
 
     pub fn url(&self) -> &str {

@@ -356,6 +356,20 @@ pub const ROUTES: &[Route] = &[
     ),
     route(
         "GET",
+        ws!("/onlineEndpoints/{name}/activity"),
+        "online_endpoint_activity",
+        Reader,
+        "what an online endpoint has answered in the last hours, and how its replicas came and went",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/try"),
+        "online_endpoint_try",
+        Contributor,
+        "call an online endpoint as its users do; how it answered",
+    ),
+    route(
+        "GET",
         ws!("/onlineEndpoints/{name}/deployments"),
         "online_deployments",
         Reader,
@@ -491,6 +505,13 @@ pub const ROUTES: &[Route] = &[
         "versions, newest first; by content `hash` for code",
     ),
     route("GET", ws!("/{kind}/{name}/versions/{version}"), "asset_get", Reader, "one version"),
+    route(
+        "GET",
+        ws!("/{kind}/{name}/versions/{version}/uses"),
+        "asset_uses",
+        Reader,
+        "the newest jobs that use a version, and the deployments that serve it",
+    ),
     route(
         "PUT",
         ws!("/{kind}/{name}/versions/{version}"),

@@ -113,6 +113,7 @@ pub async fn serve(
     tokens.principals.refresh(&store).await?;
     let url = settings.public_url.clone().unwrap_or_else(|| listening.url.clone());
     let app = App::new(store, settings, tokens, url);
+    app.sessions.remember(keys.join("sessions-left"), app.now()).map_err(StartError::Keys)?;
     crate::http::workspaces::ensure_default(&app).await?;
     let idle = app.settings.idle;
     let mut loops = JoinSet::new();
