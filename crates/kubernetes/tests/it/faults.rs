@@ -1,7 +1,7 @@
 //! What goes wrong on clusters, and what the server hears of it.
 
 use crate::stage::{Stage, TYPE};
-use domain::cluster::{Check, ClusterTarget};
+use domain::cluster::{Check, ClusterFacts, ClusterTarget};
 use kubernetes::settings::{Gangs, Settings};
 
 pub(crate) fn a_pod_that_is_deleted_may_be_tried_again(stage: &Stage) {
@@ -35,12 +35,14 @@ pub(crate) fn a_pod_whose_node_leaves_the_cluster_may_be_tried_again(stage: &Sta
     let attempt = stage.want(1, |launch| launch.instance_type.clone_from(&name));
     stage.until("it to have the node", || stage.wire.bound(&attempt) == 1);
     stage.cluster.ok(&["delete", "node", &name]);
+    let known = |facts: &ClusterFacts| facts.nodes.iter().any(|node| node.name == name);
+    stage.until("it to be missed", || stage.wire.with().facts.as_ref().is_some_and(|facts| !known(facts)));
+    // As the platform does a minute later, when it is sure that no kubelet will.
+    stage.cluster.ok(&["delete", &stage.pods(&attempt, "")[0], "--force", "--grace-period=0"]);
     stage.until("word of it", || stage.wire.gone(&attempt).is_some());
     let (code, why, retryable) = stage.wire.gone(&attempt).unwrap();
     assert!(code == "NodeLost" && retryable, "{code}: {why}");
     stage.cluster.ok(&["delete", "instancetype", &name]);
-    // The platform itself takes a minute to see that no kubelet will.
-    stage.cluster.ok(&["delete", &stage.pods(&attempt, "")[0], "--force", "--grace-period=0", "--ignore-not-found"]);
     stage.drop_and_see_nothing_left(&attempt);
 }
 

@@ -86,7 +86,8 @@ pub(crate) fn on_node(row: &JobRow, node: u32) -> Value {
             (Ok(_), true) => "Running",
             (Ok(_), false) => "Pending",
         };
-        let endpoint = runs.then(|| format!("peregrine job connect -n {} --service {name}", row.job.name));
+        let verb = if matches!(way, Ok(Way::Ssh { .. })) { "connect-ssh" } else { "connect" };
+        let endpoint = runs.then(|| format!("peregrine job {verb} -n {} --service {name}", row.job.name));
         let body = json!({
             "type": service.kind, "port": service.settings.get("port"), "status": status, "error": way.as_ref().err(),
             "endpoint": endpoint.filter(|_| way.is_ok()), "properties": {},
@@ -143,5 +144,5 @@ fn not_a_stream() -> Problem {
 }
 
 fn unopened(why: String) -> Problem {
-    Problem::new(StatusCode::BAD_GATEWAY, "ServiceUnreachable", why)
+    Problem::new(StatusCode::CONFLICT, "ServiceUnreachable", why)
 }

@@ -24,6 +24,7 @@ mod postgres;
 mod reach;
 mod registries;
 mod schedules;
+mod services;
 mod studio;
 mod sweeps;
 mod tls;
