@@ -32,7 +32,8 @@ fn a_port_of_a_job_is_reached_through_its_agent_and_only_while_it_runs() {
     assert_eq!((shown["web"]["status"].as_str(), shown["web"]["port"].as_u64()), (Some("Running"), Some(port.into())));
     let closed = home.run(&["job", "connect", "-n", "site", "--service", "closed"]);
     closed.must(2, &["cannot reach service `closed`", "nothing answers on port 1 "]);
-    home.run(&["job", "connect", "-n", "site", "--service", "none"]).must(2, &["no such service `none`", "closed, web"]);
+    home.run(&["job", "connect", "-n", "site", "--service", "none"])
+        .must(2, &["no such service `none`", "closed, web"]);
     home.run(&["job", "connect", "-n", "site", "--service", "web", "--node-index", "1"]).must(2, &["on node 1"]);
     assert!(home.ok(&["job", "why", "-n", "site"]).contains("connects to service `web` on node 0"));
     home.ok(&["job", "cancel", "-n", "site"]);

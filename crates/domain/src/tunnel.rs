@@ -24,7 +24,9 @@ pub enum Way {
     /// Whatever listens there on the node's loopback.
     Port(u16),
     /// A login shell for whoever has one of these keys, one to a line.
-    Ssh { keys: String },
+    Ssh {
+        keys: String,
+    },
     JupyterLab,
     TensorBoard {
         /// Relative to the command's folder.

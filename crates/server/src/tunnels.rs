@@ -72,9 +72,9 @@ impl Tunnels {
     /// Those an agent has not been told of yet: of the attempts it holds, and of its own part of them.
     pub(crate) fn tell(&self, holds: &[AttemptId], part: Option<u32>) -> Vec<Tunnel> {
         let mut wanted = self.wanted();
-        let its = wanted.values_mut().filter(|one| {
-            !one.told && part.is_none_or(|part| part == one.part) && holds.contains(&one.tunnel.attempt)
-        });
+        let its = wanted
+            .values_mut()
+            .filter(|one| !one.told && part.is_none_or(|part| part == one.part) && holds.contains(&one.tunnel.attempt));
         its.map(|one| {
             one.told = true;
             one.tunnel.clone()

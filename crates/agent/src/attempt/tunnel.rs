@@ -122,7 +122,8 @@ impl Program {
         let output = folder.join(format!("{:016x}", process::hash_of(Path::new(&tunnel.service))));
         Ok(match way {
             Way::TensorBoard { log_dir } => {
-                let port = port_of(&output.with_extension("port")).map_err(|error| format!("no port is free: {error}"))?;
+                let port =
+                    port_of(&output.with_extension("port")).map_err(|error| format!("no port is free: {error}"))?;
                 let log_dir = log_dir.as_deref().unwrap_or(".");
                 let argv = words(&["tensorboard", "--host=127.0.0.1", &format!("--port={port}"), "--logdir", log_dir]);
                 Program { argv, at: At::Port(port), output }

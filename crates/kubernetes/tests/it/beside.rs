@@ -1,11 +1,6 @@
 //! Claims about single gangs: each in a namespace of its own, all at once under one operator, as on any cluster.
 
-use crate::{
-    faults::*,
-    gangs,
-    refusals::*,
-    stage::Stage,
-};
+use crate::{faults::*, gangs, refusals::*, stage::Stage};
 use kubernetes::settings::{Gangs, Settings};
 use std::time::Instant;
 

@@ -68,7 +68,9 @@ pub(crate) fn a_quota_is_waited_for_and_a_refusal_is_final(stage: &Stage) {
 
 #[test]
 fn a_server_that_was_away_finds_everything_as_it_left_it() {
-    let Some(stage) = Stage::set(Settings { training: true, gangs: Gangs::Gates, ..Settings::default() }) else { return };
+    let Some(stage) = Stage::set(Settings { training: true, gangs: Gangs::Gates, ..Settings::default() }) else {
+        return;
+    };
     let attempt = stage.want(2, |_| {});
     stage.until("it to run", || stage.pods(&attempt, "Running").len() == 2);
     stage.wire.with().away = true;

@@ -21,9 +21,7 @@ pub(crate) fn a_namespace_deleted_under_a_job_is_told_and_waited_for(stage: &Sta
     let (code, why, retryable) = stage.wire.gone(&first).unwrap();
     assert!(code == "Deleted" && retryable, "{code}: {why}");
     stage.wire.with().wanted.remove(&first);
-    stage.until("the namespace to be gone", || {
-        !stage.cluster.kubectl(&["get", "namespace", &place]).status.success()
-    });
+    stage.until("the namespace to be gone", || !stage.cluster.kubectl(&["get", "namespace", &place]).status.success());
     let second = want();
     stage.until("the reason", || stage.wire.waiting(&second).contains("namespace does not exist"));
     there();

@@ -83,7 +83,8 @@ fn program(name: &str) -> Result<PathBuf, String> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/usr/local/sbin", "/usr/bin"].into_iter().map(PathBuf::from);
     let mut all = std::env::split_paths(&paths).chain(usual).map(|folder| folder.join(name));
-    all.find(|path| path.is_file()).ok_or_else(|| format!("there is no `{name}` where the job runs; its image needs openssh-server"))
+    all.find(|path| path.is_file())
+        .ok_or_else(|| format!("there is no `{name}` where the job runs; its image needs openssh-server"))
 }
 
 #[cfg(test)]
