@@ -19,7 +19,7 @@ use domain::{
 use std::{
     fs, io,
     net::Ipv4Addr,
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -130,8 +130,7 @@ impl Program {
             }
             _ => {
                 let place = socket_folder(folder);
-                let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&place);
-                made.map_err(|error| format!("the node has no room for a socket: {error}"))?;
+                own(&place).map_err(|error| format!("the node has no place for a socket: {error}"))?;
                 let socket = place.join("jupyter");
                 let argv = words(&[
                     "jupyter",
@@ -192,6 +191,18 @@ impl At {
     }
 }
 
+/// Makes a folder of its owner's alone. Its name can be guessed: one that others made first is not used.
+fn own(folder: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let there = fs::symlink_metadata(folder)?;
+            let ours = there.is_dir() && there.uid() == rustix::process::geteuid().as_raw() && there.mode() & 0o077 == 0;
+            if ours { Ok(()) } else { Err(error) }
+        }
+        made => made,
+    }
+}
+
 /// A socket's path has to be short, and that of an attempt need not be.
 fn socket_folder(folder: &Path) -> PathBuf {
     std::env::temp_dir().join(format!("peregrine-{:016x}", process::hash_of(folder)))
@@ -209,4 +220,28 @@ fn port_of(file: &Path) -> io::Result<u16> {
     }
     let port = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
     fs::write(file, port.to_string()).map(|()| port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_folder_that_others_can_enter_or_that_is_a_link_holds_no_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mine, open, link) = (folder.path().join("mine"), folder.path().join("open"), folder.path().join("link"));
+        assert!(own(&mine).is_ok() && own(&mine).is_ok());
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink(&mine, &link).unwrap();
+        assert!(own(&open).is_err() && own(&link).is_err());
+    }
+
+    #[test]
+    fn a_program_keeps_its_port() {
+        let folder = tempfile::tempdir().unwrap();
+        let port = port_of(&folder.path().join("port")).unwrap();
+        assert_eq!(port_of(&folder.path().join("port")).unwrap(), port);
+    }
 }
