@@ -196,7 +196,8 @@ fn own(folder: &Path) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let there = fs::symlink_metadata(folder)?;
-            let ours = there.is_dir() && there.uid() == rustix::process::geteuid().as_raw() && there.mode() & 0o077 == 0;
+            let ours =
+                there.is_dir() && there.uid() == rustix::process::geteuid().as_raw() && there.mode() & 0o077 == 0;
             if ours { Ok(()) } else { Err(error) }
         }
         made => made,
