@@ -93,15 +93,13 @@ pub(crate) async fn forward<S: Io>(
     cx: &mut Exchange<'_>,
 ) -> Result<bool, Failed> {
     let whole = gather(io, bytes, out, &mut plan, cx).await?;
+    if bytes.is_empty() {
+        cx.worker.buffers.put(std::mem::take(bytes));
+    }
     let Reached { slot, mut stream, written } = reach(out, &plan.deployment, cx).await?;
     cx.begin(&slot);
     let done = match whole {
-        true => {
-            if bytes.is_empty() {
-                cx.worker.buffers.put(std::mem::take(bytes));
-            }
-            once(io, &mut stream, out, written, cx).await
-        }
+        true => once(io, &mut stream, out, written, cx).await,
         false => upload::both_ways(io, &mut stream, bytes, &out[written..], &plan, cx).await,
     };
     judge(&slot, &done);

@@ -2,20 +2,8 @@
 //! that a request touches.
 
 use crate::{
-    access_log::AccessLog,
-    auth::wrong::WrongKeys,
-    buffers::Buffers,
-    chance::Chance,
-    http2,
-    idle::Idle,
-    pool::Pool,
-    prepare::Caller,
-    run::Limits,
-    serve::Conn,
-    table::Routes,
-    ticket::Ticket,
-    timer::Timers,
-    tls::Tls,
+    access_log::AccessLog, auth::wrong::WrongKeys, buffers::Buffers, chance::Chance, http2, idle::Idle, pool::Pool,
+    prepare::Caller, run::Limits, serve::Conn, table::Routes, ticket::Ticket, timer::Timers, tls::Tls,
 };
 use domain::Timestamp;
 use std::{
