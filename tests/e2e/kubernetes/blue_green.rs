@@ -54,7 +54,7 @@ pub(super) fn the_corpus_by_the_command_line(lab: &Lab) {
     home.ok(&["online-endpoint", "create", "-f", &endpoint, "--set", "compute=azureml:lab", "-o", "none"]);
     let deploy = |file: &str, more: &[&str]| {
         let create = ["online-deployment", "create", "-f", file, "--set", "environment=azureml:inference:1"];
-        home.ok(&[&create, &["-o", "none"], more].concat());
+        home.ok(&[&create[..], &["-o", "none"], more].concat());
     };
     let update = |flag: &str, shares: &str| {
         home.ok(&["online-endpoint", "update", "-n", name, flag, shares, "-o", "none"]);
