@@ -60,7 +60,8 @@ pub(super) fn the_corpus_by_the_command_line(lab: &Lab) {
         home.ok(&["online-endpoint", "update", "-n", name, flag, shares, "-o", "none"]);
     };
     let (threes, fives) = (json!({"scores": [3.0, 6.0, 9.0]}), json!({"scores": [5.0, 10.0, 15.0]}));
-    deploy(&blue, &["--all-traffic"]);
+    // A fifth of a core, which the file allows, takes ten seconds to load the inference server.
+    deploy(&blue, &["--set", "resources.limits.cpu=1", "--all-traffic"]);
     assert_eq!(answer(home, name, &[]), threes);
     home.ok(&["online-deployment", "update", "-n", "blue", "-e", name, "--set", "instance_count=2", "-o", "none"]);
     lab.until("two pods", || pods(lab, name).len() == 2);
