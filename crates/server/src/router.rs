@@ -61,7 +61,7 @@ fn route_of(path: &str, method: &str) -> Option<&'static Route> {
 fn handler(route: &Route) -> MethodRouter<App> {
     use http::{
         agents, artifacts, assets, blobs, clusters, computes, datastores, history, identity, jobs, machines, meta,
-        metrics, operations, principals, records, registries, routers, studio, workspaces,
+        metrics, operations, principals, records, registries, routers, services, studio, workspaces,
     };
     use records::{Kind, keys};
     let of = |kind: Kind| axum::Extension(kind);
@@ -107,6 +107,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "job_cancel" => post(jobs::cancel),
         "job_canceled" => get(jobs::canceled),
         "job_why" => get(jobs::why),
+        "job_connect" => post(services::connect),
         "job_graph" => get(jobs::graph),
         "job_metrics" => get(metrics::list),
         "job_metrics_stream" => get(metrics::stream),
@@ -198,6 +199,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "agent_poll" => post(agents::poll),
         "agent_report" => post(agents::report),
         "agent_log" => put(agents::log),
+        "agent_tunnel" => post(services::open),
         "clusters" => get(clusters::list),
         "cluster_get" => get(clusters::show),
         "cluster_put" => put(clusters::put),
@@ -280,7 +282,13 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
     }
     let waits = matches!(
         id,
-        "agent_poll" | "cluster_poll" | "node_poll" | "router_exchange" | "job_artifact" | "job_metrics_stream"
+        "agent_poll"
+            | "cluster_poll"
+            | "node_poll"
+            | "router_exchange"
+            | "job_artifact"
+            | "job_metrics_stream"
+            | "job_connect"
     );
     if !waits {
         app.metrics.request_seconds.observe(started.elapsed().as_secs_f64());

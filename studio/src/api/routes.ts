@@ -83,6 +83,8 @@ export const job_cancel: Route<"/subscriptions/{subscription}/resourceGroups/{gr
 export const job_canceled: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/cancel", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/cancel" };
 /** where a job is, and why */
 export const job_why: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/why", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/why" };
+/** a stream to a service of a job that runs, on `node` */
+export const job_connect: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/services/{service}/connect", unknown> = { method: "POST", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/services/{service}/connect" };
 /** the steps of a pipeline and where each is */
 export const job_graph: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/graph", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/graph" };
 /** what a job has logged, thinned for charts */
