@@ -244,12 +244,13 @@ test("a cluster made in the studio brings a node for a job, and shows it", async
   await page.getByLabel("Name of the target").fill("crew");
   await page.getByLabel("Nodes at most").fill("1");
   await page.getByRole("button", { name: "Make it" }).click();
-  await page.getByRole("heading", { name: "crew", exact: true }).waitFor();
+  const card = page.locator(".card", { has: page.getByRole("heading", { name: "crew", exact: true }) });
+  await card.locator("header .badge", { hasText: "Succeeded" }).waitFor();
   const job = world.job("on a node of the crew", "echo hi", { compute: "azureml:crew" });
   await over(job);
   assert.equal(world.status(job), "Completed");
   await page.getByRole("table", { name: "Nodes of crew" }).locator("tbody tr").first().waitFor();
-  await page.getByRole("heading", { name: "crew", exact: true }).scrollIntoViewIfNeeded();
+  await card.scrollIntoViewIfNeeded();
   await shoot(page, "cluster");
 });
 
