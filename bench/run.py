@@ -47,9 +47,11 @@ class Server:
         self.run("server", "stop", "-o", "none")
         for entry in Path("/proc").iterdir():
             try:
-                if entry.name.isdigit() and self.home in (entry / "cmdline").read_text():
+                # Processes of jobs outlive agents; what they were started with says whose they are.
+                started = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+                if entry.name.isdigit() and self.home.encode() in started:
                     os.kill(int(entry.name), signal.SIGKILL)
-            except (OSError, UnicodeDecodeError):
+            except OSError:
                 continue
         shutil.rmtree(self.folder, ignore_errors=True)
 
