@@ -2,7 +2,7 @@
 
 use super::{Conductor, Parent, reuse};
 use domain::{
-    Job, JobName, JobState, Outcome, Place, Plan, PlannedInput,
+    Job, JobName, JobState, Outcome, Place, Plan, PlannedInput, Timestamp,
     job::Failure,
     pipeline::{Condition, End, Graph},
 };
@@ -11,10 +11,12 @@ use serde_json::{Value, json};
 use std::{
     collections::{BTreeSet, HashMap},
     io::Read,
+    time::Duration,
 };
 use store::{Child, ChildOf, Error, NewJob, Tx};
 
 const VALUE_BYTES: u64 = 64 << 10;
+const NOTE_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) struct Pipeline {
     graph: Graph,
@@ -25,6 +27,8 @@ pub(super) struct Pipeline {
     jobs: HashMap<usize, i64>,
     /// Outputs whose content decides whether other steps run.
     asked: BTreeSet<(usize, String)>,
+    /// When it was last said how far it is, and whether that still holds.
+    noted: (Timestamp, bool),
 }
 
 impl Pipeline {
@@ -38,6 +42,7 @@ impl Pipeline {
             steps: graph.steps.iter().enumerate().map(|(at, step)| (step.name.clone(), at)).collect(),
             jobs: HashMap::new(),
             asked: asked(&graph),
+            noted: (Timestamp(0), false),
             graph,
         };
         for child in tx.children(job.seq)? {
@@ -185,6 +190,17 @@ impl Pipeline {
         })
     }
 
+    /// How far it is. The row of a long pipeline is long, so that it is not written for every step.
+    fn tell(&mut self, tx: &mut Tx<'_>, parent: &Parent) -> Result<(), Error> {
+        if parent.now.since(self.noted.0) < NOTE_EVERY {
+            self.noted.1 = false;
+            return Ok(());
+        }
+        self.noted = (parent.now, true);
+        let (over, live, waiting) = self.progress.count();
+        tx.put_note(parent.job.seq, &format!("{over} steps are over, {live} under way, {waiting} to come"))
+    }
+
     /// The outputs of the pipeline are those of its steps, where those turned out to lie.
     fn promote(&self, tx: &mut Tx<'_>, seq: i64) -> Result<(), Error> {
         if self.graph.outputs.is_empty() {
@@ -223,8 +239,11 @@ impl Conductor for Pipeline {
                 Decision::End(ending) => return self.end(tx, parent, ending),
             }
         }
-        let (over, live, waiting) = self.progress.count();
-        tx.put_note(parent.job.seq, &format!("{over} steps are over, {live} under way, {waiting} to come"))
+        self.tell(tx, parent)
+    }
+
+    fn is_restless(&self) -> bool {
+        !self.noted.1
     }
 }
 
