@@ -29,6 +29,7 @@ pub(crate) trait Conductor: Send {
 }
 
 /// A parent under a pass.
+#[derive(Clone)]
 pub(crate) struct Parent {
     pub(crate) job: Job,
     /// Its submitter and experiment, which are its children's too.
@@ -119,7 +120,11 @@ pub async fn conduct(cx: &Context, conductors: &mut Conductors) -> Result<usize,
             Ok(Some(held)) => drop(conductors.0.insert(seq, held)),
             Ok(None) => {}
             Err(error) => {
-                tracing::error!(job.seq = seq, error = &error as &dyn std::error::Error, "a job cannot be led this time");
+                tracing::error!(
+                    job.seq = seq,
+                    error = &error as &dyn std::error::Error,
+                    "a job cannot be led this time"
+                );
             }
         }
     }

@@ -43,7 +43,8 @@ impl Tx<'_> {
     /// Whether a child of this job has ended without its having heard of it. Asked for one at a time, because only then
     /// SQLite takes the index of what is unheard of, and not that of all that ever ended.
     pub fn has_news(&mut self, parent: i64) -> Result<bool, Error> {
-        let sql = "select 1 from jobs where parent = ?1 and parent is not null and phase = 'ended' and heard = 0 limit 1";
+        let sql =
+            "select 1 from jobs where parent = ?1 and parent is not null and phase = 'ended' and heard = 0 limit 1";
         Ok(self.fetch_one(sql, &[parent.into()])?.is_some())
     }
 
