@@ -109,9 +109,7 @@ impl Weaver<'_, '_> {
             self.lookup.mistake(format!("jobs.{path}"), "the path of the loop is too long", "shorten the names in it");
         }
         let (made, _) = self.node(scope, known, inner, &turn)?;
-        let mut steps = self.graph.steps.split_off(first);
-        // Names are given when the turns are written out, after that of the loop's own job.
-        steps.iter_mut().for_each(|step| step.job.name = None);
+        let steps = self.graph.steps.split_off(first);
         let (when, group) = (scope.tie.when.clone(), scope.tie.group);
         let mut step = Step { name: own_path.to_owned(), when, group, ..Step::default() };
         step.bound.insert(ITEMS.to_owned(), items.source);
