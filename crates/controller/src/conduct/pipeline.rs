@@ -10,8 +10,9 @@ use planner::pipeline::{Decision, Ended, Ending, Filled, Progress};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeSet, HashMap},
-    io::Read,
-    path::PathBuf,
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
     time::Duration,
 };
 use store::{Child, ChildOf, Error, NewJob, Tx};
@@ -306,7 +307,7 @@ fn listed(place: &Place) -> Result<Vec<Item>, String> {
     let Place::Folder { path } = place else {
         return Err("the items lie in a datastore that is not on this machine".to_owned());
     };
-    let file = match std::fs::read_dir(path) {
+    let file = match fs::read_dir(path) {
         Ok(entries) => {
             let is_json = |path: &PathBuf| path.extension().is_some_and(|end| end == "json" || end == "jsonl");
             let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_json).collect();
@@ -319,11 +320,16 @@ fn listed(place: &Place) -> Result<Vec<Item>, String> {
         Err(_) => path.clone(),
     };
     let mut text = String::new();
-    let read = std::fs::File::open(&file).and_then(|file| file.take(ITEMS_BYTES + 1).read_to_string(&mut text));
+    let read = opened(&file).and_then(|file| file.take(ITEMS_BYTES + 1).read_to_string(&mut text));
     if read.is_err() || text.len() as u64 > ITEMS_BYTES {
         return Err(format!("the file of items cannot be read as text of at most {} MiB", ITEMS_BYTES >> 20));
     }
     items_in(&text).ok_or_else(|| "the file of items holds no list or map of maps".to_owned())
+}
+
+/// A file that a step left. Whatever else goes by its name, such as a pipe, would be waited for with everyone's writes.
+fn opened(path: &Path) -> io::Result<fs::File> {
+    if fs::metadata(path)?.is_file() { fs::File::open(path) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
 /// Whether a file holds a yes.
@@ -335,7 +341,7 @@ fn says_yes(place: &Place) -> bool {
 fn text_at(place: &Place) -> String {
     let Place::Folder { path } = place else { return String::new() };
     let mut text = String::new();
-    if let Ok(file) = std::fs::File::open(path) {
+    if let Ok(file) = opened(path) {
         // Nobody means more than this by a value.
         let _ = file.take(VALUE_BYTES).read_to_string(&mut text);
     }
