@@ -97,7 +97,9 @@ impl Weaver<'_, '_> {
     ) -> Result<usize, Error> {
         let (path, first) = (format!("{}{body}", scope.path), self.graph.steps.len());
         let mark = format!("each-{}", &sha256(format!("{}/{path}", self.job).as_bytes())[..12]);
-        let (values, given) = self.values(scope, known, inner, (&path, &mark))?;
+        let values = self.values(scope, known, inner, &path)?;
+        let marked = |name: &String| (name.clone(), Feed::Literal(Each::mark_of(&mark, name)));
+        let given = values.keys().map(marked).collect();
         let turn = Turn {
             path: format!("{path}.{mark}"),
             given,
@@ -147,20 +149,20 @@ impl Weaver<'_, '_> {
         Ok(place.map(|place| PlannedOutput { place, mode: OutputMode::RwMount, uri: uri.to_owned(), file: false }))
     }
 
-    /// The values that items may give to what a loop runs, and marks for them.
+    /// The values that items may give to what a loop runs.
     fn values(
         &mut self,
         scope: &Scope<'_>,
         known: &Known,
         inner: &Value,
-        (path, mark): (&str, &str),
-    ) -> Result<(BTreeMap<String, Fallback>, BTreeMap<String, Feed>), Error> {
+        path: &str,
+    ) -> Result<BTreeMap<String, Fallback>, Error> {
         let component = match read::component(inner) {
             Some(reference) => self.component(&format!("jobs.{path}"), reference)?,
             None => None,
         };
         let own = self.fed(scope, known, inner, &Turn { path: path.to_owned(), ..Turn::default() });
-        let (mut values, mut given) = (BTreeMap::new(), BTreeMap::new());
+        let mut values = BTreeMap::new();
         for (name, port) in component.iter().flat_map(|component| read::ports(component, "inputs")) {
             let fallback = match (own.get(&name), &port.default) {
                 _ if !port.is_literal() => continue,
@@ -169,10 +171,9 @@ impl Weaver<'_, '_> {
                 (None, None) => Fallback::Missing,
                 _ => continue,
             };
-            given.insert(name.clone(), Feed::Literal(Each::mark_of(mark, &name)));
             values.insert(name, fallback);
         }
-        Ok((values, given))
+        Ok(values)
     }
 
     /// The items of a loop; `None` after a mistake was noted.
@@ -194,12 +195,11 @@ impl Weaver<'_, '_> {
             self.lookup.mistake(key, "the loop has no items", fix);
             return None;
         };
-        let feed = |value: &Value| match read::given(value)?.0 {
+        let mut feed = |value: &Value| match read::given(value)?.0 {
             Given::Literal(text) => Some(Feed::Literal(text)),
             Given::Data(data) => Some(Feed::Data(data)),
             Given::Bound(binding) => self.bound(scope, known, key, &binding),
         };
-        let mut feed = feed;
         let known = items.into_iter().map(|(word, item)| {
             let given = item.iter().filter_map(|(name, value)| Some((name.clone(), feed(value)?)));
             (word, given.collect())
