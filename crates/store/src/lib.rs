@@ -19,8 +19,8 @@ pub use tables::{
     DeliveryRow, EventRow, ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, MachinePart,
     MachineRow, ModelPoint, NOWHERE, NewJob, NewRun, NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, REPLICA,
     RecordFilter, RecordKey, RecordRow, ReplicaRow, RunInput, RunModel, RunQuery, RunRow, ScheduleEvent, ScheduleRow,
-    ScheduleRun, ServingKey, ServingRow, Since, Stopped, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow,
-    acting, site_name,
+    ScheduleRun, ServingKey, ServingRow, Since, Stopped, TargetRow, TargetState, Texts, Used, UserRow, VersionFilter,
+    WorkspaceRow, acting, site_name,
 };
 
 use std::{
