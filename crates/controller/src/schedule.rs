@@ -1,4 +1,6 @@
 //! The scheduling loop: turns queued jobs into placements.
+//!
+//! A round is one transaction: what is seen, decided and written cannot fall apart.
 
 use crate::{Context, until};
 use domain::{JobEvent, Resources, Timestamp, report::NodeFacts};
@@ -29,7 +31,6 @@ pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
         bell.mark_unchanged();
         match tick(&cx).await {
             Ok(_) => {}
-            Err(Error::Conflict) => continue,
             Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "a scheduling round failed"),
         }
         let next = async {
@@ -45,12 +46,13 @@ pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
 /// One round: how many jobs were placed.
 pub async fn tick(cx: &Context) -> Result<usize, Error> {
     let now = (cx.clock)();
-    let (world, jobs) = cx.store.look(move |tx| observe(tx, now)).await?;
-    if jobs.is_empty() {
-        return Ok(0);
-    }
-    let decisions = planner::place(&world);
-    record(cx, decisions, jobs).await
+    cx.store.write(move |tx| place(tx, now)).await
+}
+
+/// The same within a transaction: whoever puts jobs in the queue may place them in the same breath.
+pub(crate) fn place(tx: &mut Tx<'_>, now: Timestamp) -> Result<usize, Error> {
+    let (world, jobs) = observe(tx, now)?;
+    if jobs.is_empty() { Ok(0) } else { record(tx, planner::place(&world), jobs, now) }
 }
 
 fn observe(tx: &mut Tx<'_>, now: Timestamp) -> Result<(World, HashMap<i64, QueuedJob>), Error> {
@@ -113,43 +115,29 @@ fn front(tx: &mut Tx<'_>, nodes: &[Node], wanted: usize) -> Result<Vec<QueuedJob
     }
 }
 
-async fn record(cx: &Context, decisions: Vec<Decision>, mut jobs: HashMap<i64, QueuedJob>) -> Result<usize, Error> {
-    let now = (cx.clock)();
-    let mut placed = Vec::new();
-    let mut notes = Vec::new();
+fn record(
+    tx: &mut Tx<'_>,
+    decisions: Vec<Decision>,
+    mut jobs: HashMap<i64, QueuedJob>,
+    now: Timestamp,
+) -> Result<usize, Error> {
+    let mut placed = 0;
     for decision in decisions {
         match decision {
             Decision::Place { seq, node, because } => {
-                if let Some(row) = jobs.remove(&seq) {
-                    placed.push((row.job, node, because));
+                let Some(QueuedJob { mut job, .. }) = jobs.remove(&seq) else { continue };
+                let attempt = job.next_attempt();
+                if job.apply(JobEvent::Placed(attempt), now).is_ok() {
+                    tx.put_job(&job, None, now)?;
+                    tx.add_event(job.seq, now, "placed", &format!("handed to `{node}`: {because}"))?;
+                    placed += 1;
                 }
             }
             Decision::Wait { seq, because } if jobs.get(&seq).is_some_and(|row| row.note != because) => {
-                notes.push((seq, because));
+                tx.put_note(seq, &because)?;
             }
             Decision::Wait { .. } => {}
         }
     }
-    if placed.is_empty() && notes.is_empty() {
-        return Ok(0);
-    }
-    let count = placed.len();
-    cx.store
-        .write(move |tx| {
-            for (mut job, node, because) in placed {
-                let attempt = job.next_attempt();
-                if job.apply(JobEvent::Placed(attempt), now).is_err() {
-                    continue;
-                }
-                match tx.put_job(&job, None, now) {
-                    Ok(()) => tx.add_event(job.seq, now, "placed", &format!("handed to `{node}`: {because}"))?,
-                    // Cancelled meanwhile; the next round sees it.
-                    Err(Error::Conflict) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            notes.iter().try_for_each(|(seq, because)| tx.put_note(*seq, because))
-        })
-        .await?;
-    Ok(count)
+    Ok(placed)
 }

@@ -254,4 +254,9 @@ impl<'c> Tx<'c> {
     pub fn ring(&mut self, bell: Bell) {
         self.rung[bell as usize] = true;
     }
+
+    /// Whether this bell will ring by what was done so far.
+    pub fn will_ring(&self, bell: Bell) -> bool {
+        self.rung[bell as usize]
+    }
 }

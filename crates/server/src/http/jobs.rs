@@ -48,6 +48,7 @@ pub(crate) async fn list(
     };
     let filter = JobFilter {
         parent,
+        schedule: asked.get("schedule").cloned(),
         workspace: workspace.name.clone(),
         archived: archived(&asked),
         kind: asked.get("jobType").cloned(),
