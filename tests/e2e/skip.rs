@@ -7,5 +7,5 @@ pub(crate) fn skip(what: &str) {
     eprintln!("skipped: {what}");
     let Some(path) = std::env::var_os("PEREGRINE_SKIPPED") else { return };
     let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
-    writeln!(file, "{what}").unwrap();
+    writeln!(file, "skipped: {what}").unwrap();
 }

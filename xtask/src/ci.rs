@@ -62,14 +62,19 @@ pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
     say(&table(&rows));
     let what = fs::read_to_string(&skipped).unwrap_or_default();
     for line in what.lines().collect::<BTreeSet<_>>() {
-        say(&format!("skipped: {line}"));
+        say(line);
     }
     outcome
 }
 
 /// Notes what cannot be tested here, for the end of the run.
 pub(crate) fn skip(what: &str) -> Result<(), Failed> {
-    say(&format!("skipped: {what}"));
+    note(&format!("skipped: {what}"))
+}
+
+/// Says something that is to be said again at the end of the run.
+pub(crate) fn note(what: &str) -> Result<(), Failed> {
+    say(what);
     let path = skipped();
     let file = OpenOptions::new().create(true).append(true).open(&path);
     file.and_then(|mut file| writeln!(file, "{what}")).map_err(Failed::at(&path))

@@ -4,6 +4,7 @@
 //! Each command is a function that takes a `Shell` and returns `Result<(), Failed>`; `main` alone turns that into an
 //! exit code: 0 done, 1 a check failed, 2 the command line was not understood.
 
+mod again;
 mod ci;
 mod cluster;
 mod deps;

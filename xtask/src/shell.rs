@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -96,6 +96,29 @@ impl Shell {
     /// Runs cargo; see `run`.
     pub(crate) fn cargo(&self, args: &[&str]) -> Result<(), Failed> {
         self.run(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
+    }
+
+    /// Runs cargo, shows what it prints on both streams as one, and lets `hear` have every line.
+    pub(crate) fn cargo_heard(&self, args: &[&str], mut hear: impl FnMut(&str)) -> Result<(), Failed> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let line = line(&cargo, args);
+        say(&format!("$ {line}"));
+        let failed = |cause| Failed::Program { line: line.clone(), cause };
+        let (reader, writer) = std::io::pipe().map_err(|error| failed(format!("has no pipe: {error}")))?;
+        let second = writer.try_clone().map_err(|error| failed(format!("has no pipe: {error}")))?;
+        // The command holds our ends of the pipe, and must go before the last line can come.
+        let child = self.command(&cargo, args).stdout(writer).stderr(second).spawn();
+        let mut child = child.map_err(|error| failed(format!("did not start: {error}")))?;
+        for text in BufReader::new(reader).split(b'\n').map_while(Result::ok) {
+            let text = String::from_utf8_lossy(&text);
+            say(&text);
+            hear(&text);
+        }
+        match child.wait() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(failed(format!("ended with {status}"))),
+            Err(error) => Err(failed(format!("was lost: {error}"))),
+        }
     }
 
     /// Runs a program without a word unless it fails; what it said is then part of the failure.

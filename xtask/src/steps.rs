@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::shell::{Failed, Shell, say};
-use crate::{cluster, image, postgres, tidy};
+use crate::{again, cluster, image, postgres, tidy};
 
 const CLI: &str = "peregrine-cli";
 
@@ -37,7 +37,7 @@ pub(crate) fn test_all(sh: &Shell) -> Result<(), Failed> {
     // A run is long: all that fails is worth knowing at its end.
     let mut args = vec!["test", "--workspace", "--no-fail-fast", "--lib", "--bins"];
     args.extend(names.iter().flat_map(|name| ["--test", name.as_str()]));
-    sh.cargo(&args)
+    again::suite(sh, &args)
 }
 
 /// Unit and integration tests of one crate, named by its folder (`store`) or its package (`peregrine-store`).
@@ -70,7 +70,8 @@ pub(crate) fn postgres(sh: &Shell) -> Result<(), Failed> {
         }
     };
     let sh = sh.with(postgres::VARIABLE, server.sockets()).with(postgres::ENGINE, "postgres").with("SIM_SEEDS", "20");
-    sh.cargo(&["test", "--package", "peregrine-server", "--package", "peregrine-controller", "--test", "it"])
+    let packages = ["--package", "peregrine-server", "--package", "peregrine-controller"];
+    again::suite(&sh, &[&["test", "--no-fail-fast", "--test", "it"], &packages[..]].concat())
 }
 
 /// The tests of the built binary; `filter` keeps those whose name contains it.
@@ -80,7 +81,7 @@ pub(crate) fn e2e(sh: &Shell, filter: Option<&str>) -> Result<(), Failed> {
     args.extend(filter);
     // What the tests counted and measured is worth reading also when all is well.
     args.extend(["--", "--show-output"]);
-    sh.with("PEREGRINE_BIN", sh.binary()).cargo(&args)
+    again::suite(&sh.with("PEREGRINE_BIN", sh.binary()), &args)
 }
 
 /// A server in the foreground, its state under `.dev/`.

@@ -12,6 +12,7 @@ pub mod curated;
 pub mod gang;
 pub mod job;
 pub mod likeness;
+pub mod machine;
 pub mod names;
 pub mod parallel;
 pub mod pipeline;

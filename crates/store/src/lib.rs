@@ -16,10 +16,11 @@ pub use engine::{BadAddress, Database, Engine, PostgresAddress, Row, SCHEMA_VERS
 pub use retention::Freed;
 pub use tables::{
     Act, AssetKey, AssetRow, AuditRow, Child, ChildOf, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow,
-    DeliveryRow, EventRow, ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, ModelPoint,
-    NOWHERE, NewJob, NewRun, NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, REPLICA, RecordFilter, RecordKey,
-    RecordRow, ReplicaRow, RunInput, RunModel, RunQuery, RunRow, ScheduleEvent, ScheduleRow, ScheduleRun, ServingKey,
-    ServingRow, Since, Stopped, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow, acting, site_name,
+    DeliveryRow, EventRow, ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, MachinePart,
+    MachineRow, ModelPoint, NOWHERE, NewJob, NewRun, NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, REPLICA,
+    RecordFilter, RecordKey, RecordRow, ReplicaRow, RunInput, RunModel, RunQuery, RunRow, ScheduleEvent, ScheduleRow,
+    ScheduleRun, ServingKey, ServingRow, Since, Stopped, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow,
+    acting, site_name,
 };
 
 use std::{
@@ -98,10 +99,12 @@ pub enum Bell {
     Parents,
     /// Schedules: one was changed, or what one waits for has happened.
     Calendar,
+    /// Nodes of managed clusters: one was ordered, joined, told something, or has something to do.
+    Machines,
 }
 
 /// How many bells there are.
-pub(crate) const BELLS: usize = 9;
+pub(crate) const BELLS: usize = 10;
 
 /// A handle to the store; cheap to clone.
 #[derive(Clone)]

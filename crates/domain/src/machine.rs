@@ -1,0 +1,107 @@
+//! What a node of a managed cluster and the server tell each other, and what the server keeps of such a node.
+//!
+//! A node dials out: it joins once with a token for its name (`POST /node/v1/join`), then asks for work and tells what became
+//! of it in one call (`POST /node/v1/poll`, long). Invariants: a name is joined by one machine only; what a node holds is
+//! told in every poll, so nothing depends on what either side remembers.
+
+use crate::{AttemptId, Resources, cluster::Launch};
+use serde::{Deserialize, Serialize};
+
+/// Where a node stands. `running` is a ready one with work on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Ordered from its provider, and not heard of yet.
+    Preparing,
+    /// Takes work.
+    Ready,
+    /// Something is wrong with it; it goes and is replaced.
+    Unusable,
+    /// To go, as soon as nothing runs on it.
+    Leaving,
+    /// Taken back by whoever owns it: its work is to end at once.
+    Preempted,
+}
+
+impl Standing {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Standing::Preparing => "preparing",
+            Standing::Ready => "ready",
+            Standing::Unusable => "unusable",
+            Standing::Leaving => "leaving",
+            Standing::Preempted => "preempted",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Standing> {
+        use Standing::{Leaving, Preempted, Preparing, Ready, Unusable};
+        [Preparing, Ready, Unusable, Leaving, Preempted].into_iter().find(|standing| standing.as_str() == text)
+    }
+}
+
+/// What a machine says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineFacts {
+    /// As the machine calls itself.
+    pub host: String,
+    pub address: String,
+    pub capacity: Resources,
+    pub version: String,
+}
+
+/// A machine that has the token for a name, and from now on a key of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeJoin {
+    /// Made by the machine; whoever joins again has to have the same.
+    pub key: String,
+    pub facts: MachineFacts,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeJoined {
+    /// Speaks for this node until it is gone.
+    pub token: String,
+}
+
+/// What became of a part of an attempt on a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum PartFate {
+    Runs,
+    /// Its agent has left by itself, after it had told the server everything.
+    Left,
+    Gone {
+        code: String,
+        why: String,
+        retryable: bool,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodePart {
+    pub attempt: AttemptId,
+    pub part: u32,
+    pub fate: PartFate,
+}
+
+/// What a node asks. The answer waits until there is something new.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodePoll {
+    pub facts: MachineFacts,
+    pub holds: Vec<NodePart>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeAnswer {
+    /// Attempts to begin, and which of their parts belong here.
+    #[serde(default)]
+    pub launch: Vec<(Launch, Vec<u32>)>,
+    /// Everything of these is to go.
+    #[serde(default)]
+    pub remove: Vec<AttemptId>,
+    /// What runs is to be ended politely; the node leaves when nothing does.
+    #[serde(default)]
+    pub leave: bool,
+}
