@@ -8,6 +8,7 @@ mod place;
 pub mod preempt;
 pub mod rollout;
 pub mod scale;
+pub mod spill;
 pub mod sweep;
 
 pub use place::{Decision, Handed, Node, Share, Waiting, World, place, turn};

@@ -20,7 +20,7 @@ pub use tables::{
     MachineRow, ModelPoint, NOWHERE, NewJob, NewRun, NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, REPLICA,
     RecordFilter, RecordKey, RecordRow, ReplicaRow, RunInput, RunModel, RunQuery, RunRow, ScheduleEvent, ScheduleRow,
     ScheduleRun, ServingKey, ServingRow, Since, Stopped, TargetRow, TargetState, Texts, VersionFilter, WorkspaceRow,
-    acting, site_name,
+    acting, site_name, Choice, HeldRow, HolderJob, POOLED,
 };
 
 use std::{

@@ -13,7 +13,7 @@ mod sim;
 mod sweeps;
 mod upkeep;
 
-use controller::{Context, NoRouters};
+use controller::{Context, NoRouters, Sharing};
 use domain::Timestamp;
 use std::sync::Arc;
 use store::{Database, PostgresAddress, Store};
@@ -28,6 +28,7 @@ fn context(store: Store, clock: fn() -> Timestamp) -> Context {
         routers: Arc::new(NoRouters),
         register: |_, _, _| Ok(()),
         clock,
+        sharing: Sharing { half_life_ms: 86_400_000, preempt: false },
     }
 }
 
