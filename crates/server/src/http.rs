@@ -20,6 +20,7 @@ pub(crate) mod principals;
 pub(crate) mod records;
 pub(crate) mod registries;
 pub(crate) mod routers;
+pub(crate) mod sharing;
 pub(crate) mod studio;
 pub(crate) mod views;
 pub(crate) mod workspaces;

@@ -9,6 +9,7 @@ mod pipelines;
 #[expect(dead_code, reason = "other suites use what this one does not")]
 mod postgres;
 mod serve;
+mod sharing;
 mod sim;
 mod sweeps;
 mod upkeep;
@@ -19,6 +20,8 @@ use std::sync::Arc;
 use store::{Database, PostgresAddress, Store};
 use tempfile::TempDir;
 
+const SHARING: Sharing = Sharing { half_life_ms: 86_400_000, preempt: false };
+
 /// What the loops are given where neither drivers nor routers matter.
 fn context(store: Store, clock: fn() -> Timestamp) -> Context {
     Context {
@@ -28,7 +31,7 @@ fn context(store: Store, clock: fn() -> Timestamp) -> Context {
         routers: Arc::new(NoRouters),
         register: |_, _, _| Ok(()),
         clock,
-        sharing: Sharing { half_life_ms: 86_400_000, preempt: false },
+        sharing: SHARING,
     }
 }
 

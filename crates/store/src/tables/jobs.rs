@@ -349,12 +349,19 @@ impl Tx<'_> {
         rows.into_iter().map(|mut row| Ok((row.text(0)?, row.int(1)?))).collect()
     }
 
-    /// How many waiting jobs of the same cluster stand before this one.
+    /// How many waiting jobs of the same cluster stand before this one, those of others who have used less left out.
     pub fn ahead_of(&mut self, row: &JobRow) -> Result<i64, Error> {
         let row = self.fetch_one(
-            "select count(*) from jobs where phase in ('queued', 'placed') and cluster = ?3 \
-             and (priority > ?1 or (priority = ?1 and seq < ?2))",
-            &[row.job.priority.into(), row.job.seq.into(), row.cluster.as_str().into()],
+            "select count(*) from jobs j, (select phase, turn, created_by from jobs where seq = ?2) m \
+             where j.phase in ('queued', 'placed') and j.cluster = ?3 and (j.priority > ?1 or (j.priority = ?1 and \
+             case when j.phase = 'queued' then m.phase = 'queued' and j.workspace = ?4 and j.created_by = m.created_by and j.seq < ?2 \
+             else m.phase = 'queued' or j.turn < m.turn or (j.turn = m.turn and j.seq < ?2) end))",
+            &[
+                row.job.priority.into(),
+                row.job.seq.into(),
+                row.cluster.as_str().into(),
+                row.job.workspace.as_str().into(),
+            ],
         )?;
         row.map_or(Ok(0), |mut row| row.int(0))
     }
