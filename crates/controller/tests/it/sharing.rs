@@ -67,7 +67,8 @@ impl World {
             capacity: Resources { cpu_milli: 2000, memory_bytes: 1, gpus: 0 },
             gpu_models: Vec::new(),
         };
-        self.cx.store.write(move |tx| tx.see_node(&facts, now())).await.unwrap();
+        let at = now();
+        self.cx.store.write(move |tx| tx.see_node(&facts, at)).await.unwrap();
     }
 
     async fn submit(&self, name: &str, by: &str, (cpus, priority): (u64, i64)) -> i64 {
@@ -76,11 +77,12 @@ impl World {
     }
 
     async fn happens(&self, name: &str, event: JobEvent) {
-        let name = name.to_owned();
+        // The clock is this thread's, and the store writes on another.
+        let (name, at) = (name.to_owned(), now());
         let done = self.cx.store.write(move |tx| {
             let mut job = tx.job("w", &name)?.unwrap().job;
-            job.apply(event, now()).unwrap();
-            tx.put_job(&job, None, now())
+            job.apply(event, at).unwrap();
+            tx.put_job(&job, None, at)
         });
         done.await.unwrap();
     }
@@ -105,7 +107,7 @@ async fn over_quota_a_job_waits_and_goes_on_when_there_is_room() {
     let world = World::new(false).await;
     let limits = Limits { jobs: Some(1), ..Limits::default() };
     let quota = Quota { workspace: "w".into(), whom: Whom::Each, target: None, limits };
-    world.cx.store.write(move |tx| tx.put_quota(&quota, "root", now())).await.unwrap();
+    world.cx.store.write(move |tx| tx.put_quota(&quota, "root", Timestamp(0))).await.unwrap();
     world.submit("a1", "ann", (1, 2)).await;
     world.submit("a2", "ann", (1, 2)).await;
     world.submit("b1", "bob", (1, 2)).await;
@@ -129,7 +131,8 @@ async fn who_has_used_less_gets_the_earlier_turn_however_late_they_come() {
     world.heard().await;
     world.happens("first", JobEvent::Over(Outcome::Completed)).await;
     let ann = Holder { workspace: "w".into(), person: "ann".into() };
-    let used = world.cx.store.read(move |tx| tx.used(&ann, now(), SHARING.half_life_ms)).await.unwrap();
+    let at = now();
+    let used = world.cx.store.read(move |tx| tx.used(&ann, at, SHARING.half_life_ms)).await.unwrap();
     // Two cores for an hour, which began within the hour that it is counted in.
     assert!((6.9e6..=7.2e6).contains(&used), "{used}");
     for n in 0..3 {
@@ -179,10 +182,11 @@ async fn a_pool_spills_over_when_its_first_target_is_full_and_takes_back_what_ha
     let world = World::new(false).await;
     let shape = ClusterInstanceType { name: "s".into(), fits_now: 1, fits_ever: true, ..ClusterInstanceType::default() };
     let facts = ClusterFacts { uid: "u".into(), training: true, instance_types: vec![shape], ..ClusterFacts::default() };
+    let at = now();
     let heard = world.cx.store.write(move |tx| {
-        tx.renew_cluster("lab", now())?;
+        tx.renew_cluster("lab", at)?;
         tx.put_facts("lab", "d", &facts)?;
-        tx.see_cluster("lab", 0, now())
+        tx.see_cluster("lab", 0, at)
     });
     heard.await.unwrap();
     let lab = Plan { instance_type: Some("s".into()), ..plan(2) };
@@ -199,13 +203,13 @@ async fn a_pool_spills_over_when_its_first_target_is_full_and_takes_back_what_ha
         sent.await.unwrap();
     }
     tick(&world.cx).await.unwrap();
-    let at = |row: &JobRow| (row.target.clone(), row.job.state.name());
-    assert_eq!(at(&world.job("one").await), ("local".into(), "placed"));
-    assert_eq!(at(&world.job("two").await), ("gpu".into(), "placed"));
+    let where_it_is = |row: &JobRow| (row.target.clone(), row.job.state.name());
+    assert_eq!(where_it_is(&world.job("one").await), ("local".into(), "placed"));
+    assert_eq!(where_it_is(&world.job("two").await), ("gpu".into(), "placed"));
     let third = world.job("three").await;
-    assert_eq!(at(&third), ("pool".into(), "queued"));
+    assert_eq!(where_it_is(&third), ("pool".into(), "queued"));
     assert!(third.note.starts_with("waits for room in pool `pool`: `local`: is full"), "{}", third.note);
     world.happens("two", JobEvent::Preempted { reason: "x".into() }).await;
     world.happens("two", JobEvent::Over(Outcome::Canceled { reason: "x".into() })).await;
-    assert_eq!(at(&world.job("two").await), ("pool".into(), "queued"));
+    assert_eq!(where_it_is(&world.job("two").await), ("pool".into(), "queued"));
 }
