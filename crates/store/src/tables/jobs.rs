@@ -303,11 +303,11 @@ impl Tx<'_> {
         self.fetch(&sql, &[cluster.into()])?.into_iter().map(|mut row| core_of(&mut row)).collect()
     }
 
-    /// Every attempt on a cluster and the phase of its job: highest priority first, then first come.
+    /// Every attempt on a cluster and the phase of its job: highest priority first, then whose turn it is.
     pub fn attempts_on(&mut self, cluster: &str) -> Result<Vec<(AttemptId, String)>, Error> {
         let sql = "select seq, attempts, phase from jobs \
                    where phase in ('placed', 'preparing', 'running', 'finalizing', 'stopping') and cluster = ?1 \
-                   order by priority desc, seq";
+                   order by priority desc, turn, seq";
         let rows = self.fetch(sql, &[cluster.into()])?;
         let attempt =
             |mut row: Row| Ok((AttemptId::of(row.int(0)?, count(row.int(1)?)?.saturating_sub(1)), row.text(2)?));
