@@ -18,7 +18,9 @@ const PACKAGES: [&str; 2] = ["package.json", "package-lock.json"];
 const SOURCES: [&str; 4] = ["index.html", "vite.config.ts", "tsconfig.json", "src"];
 
 fn main() {
-    let studio = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studio");
+    // Asked when it runs: one that was compiled for another clone may run here.
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where this is"));
+    let studio = here.join("../../studio");
     for part in PACKAGES.iter().chain(&SOURCES) {
         println!("cargo:rerun-if-changed={}", studio.join(part).display());
     }

@@ -18,6 +18,7 @@ mod import;
 mod jobs;
 mod kill;
 mod kubernetes;
+mod managed;
 mod openapi;
 mod parallel;
 mod pod;

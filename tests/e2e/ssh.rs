@@ -13,16 +13,16 @@ use std::{
 const SSHD: &str = "/usr/sbin/sshd";
 
 /// An sshd of our own, for whoever runs the tests, whose home is a folder of the test's.
-struct Machine {
-    folder: PathBuf,
-    port: u16,
+pub(crate) struct Machine {
+    pub(crate) folder: PathBuf,
+    pub(crate) port: u16,
     daemon: Child,
-    user: String,
+    pub(crate) user: String,
 }
 
 impl Machine {
     /// `None`, said aloud, where there is no sshd.
-    fn start(home: &Home) -> Option<Machine> {
+    pub(crate) fn start(home: &Home) -> Option<Machine> {
         if !Path::new(SSHD).exists() {
             crate::skip::skip("machines reached by SSH (no sshd is installed)");
             return None;
@@ -52,7 +52,7 @@ impl Machine {
         Some(Machine { folder, port, daemon, user })
     }
 
-    fn fingerprint(&self) -> String {
+    pub(crate) fn fingerprint(&self) -> String {
         let said = Command::new("ssh-keygen").arg("-lf").arg(self.folder.join("host.pub")).output().unwrap();
         String::from_utf8(said.stdout).unwrap().split_whitespace().nth(1).unwrap().to_owned()
     }
@@ -77,7 +77,7 @@ impl Machine {
     }
 
     /// Ends every connection, and not the daemon that takes new ones.
-    fn cut(&self) {
+    pub(crate) fn cut(&self) {
         let daemon = self.daemon.id().to_string();
         let children = Command::new("pgrep").args(["-P", &daemon]).output().unwrap();
         let children = String::from_utf8(children.stdout).unwrap();

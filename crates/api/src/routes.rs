@@ -22,6 +22,8 @@ pub enum Access {
     Attempt,
     /// The token of a cluster's operator.
     Cluster,
+    /// The token of a node of a managed cluster, or the one it joins with.
+    Node,
     /// The token of a cluster, for the router there, or that of an owner of this server.
     Router,
     /// A signed link, or the token of someone with a role in the blob's workspace.
@@ -94,7 +96,7 @@ const fn route(
     Route { method, path, id, access, about }
 }
 
-use Access::{Agent, Attempt, Cluster, Contributor, Known, Open, Owner, Reader, Router, Signed};
+use Access::{Agent, Attempt, Cluster, Contributor, Known, Node, Open, Owner, Reader, Router, Signed};
 
 /// Every route of the server but MLflow's calls, which have a table of their own.
 pub const ROUTES: &[Route] = &[
@@ -276,6 +278,13 @@ pub const ROUTES: &[Route] = &[
     route("PUT", ws!("/computes/{name}"), "compute_put", Contributor, "create or update a compute target"),
     route("DELETE", ws!("/computes/{name}"), "compute_delete", Contributor, "remove a compute target"),
     route("POST", ws!("/computes/{name}/listNodes"), "compute_nodes", Reader, "nodes of a compute target"),
+    route(
+        "POST",
+        ws!("/computes/{name}/preempt"),
+        "compute_preempt",
+        Contributor,
+        "take a node of a managed cluster back, as its owner might",
+    ),
     route("PATCH", ws!("/computes/{name}"), "compute_patch", Contributor, "change parts of a compute target"),
     route("POST", ws!("/computes/{name}/start"), "compute_start", Contributor, "start a compute target"),
     route("POST", ws!("/computes/{name}/stop"), "compute_stop", Contributor, "stop a compute target"),
@@ -603,6 +612,14 @@ pub const ROUTES: &[Route] = &[
         "what an operator is to do; waits until there is something",
     ),
     route("POST", "/cluster/v1/report", "cluster_report", Cluster, "what a cluster has, and what happened there"),
+    route("POST", "/node/v1/join", "node_join", Node, "a machine becomes a node of a managed cluster, once"),
+    route(
+        "POST",
+        "/node/v1/poll",
+        "node_poll",
+        Node,
+        "what a node holds; answers with what it is to do, and waits until there is something",
+    ),
     route(
         "POST",
         "/router/v1/exchange",

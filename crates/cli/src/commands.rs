@@ -34,7 +34,7 @@ use crate::{
     config::Config,
     doctor,
     failure::{Done, Failure},
-    gen_docs, local,
+    gen_docs, local, node,
     output::Output,
     pod, roles,
     upload::Uploader,
@@ -134,6 +134,7 @@ pub(crate) fn run(context: &Context, noun: Noun) -> Done<ExitCode> {
         }
         Noun::Agent(args::machine::AgentVerb::Pod) => pod::keep(&context.config),
         Noun::Agent(args::machine::AgentVerb::Part) => pod::run(&context.config),
+        Noun::Agent(args::machine::AgentVerb::Node) => node::run(),
         Noun::Agent(args::machine::AgentVerb::Place { to }) => pod::place(&to),
         #[cfg(feature = "kubernetes")]
         Noun::Operator(args) => operator::run(args),

@@ -11,6 +11,7 @@ mod doctor;
 mod failure;
 mod gen_docs;
 mod local;
+mod node;
 #[cfg(feature = "kubernetes")]
 mod operator;
 mod output;

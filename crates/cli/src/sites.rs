@@ -4,12 +4,14 @@
 //! target was changed to is what it works by; a secret is opened here and goes nowhere else but to it.
 
 use api::{Client, Connection};
-use compute::{Desk, Host, Login, Shape, Slurm, Trouble, keep};
+use compute::{Commands, Desk, Host, Login, Machines, Shape, Slurm, Trouble, keep};
+use controller::{Managed, ManagedSettings};
 use domain::{
     Resources, Timestamp,
     cluster::{Check, ClusterAnswer, ClusterPoll, ClusterReport},
     resources::parse_bytes,
 };
+use planner::nodes::Bounds;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -40,8 +42,12 @@ struct Place {
     /// Changes with everything that its steward must know.
     mark: String,
     token: String,
-    /// What stands there is a Slurm cluster, and not a single machine.
-    slurm: bool,
+    /// `VirtualMachine`, `Slurm` or `AmlCompute`.
+    kind: String,
+    workspace: String,
+    compute: String,
+    /// The operation that waits until it is gone.
+    deleting: Option<String>,
     body: Value,
     secrets: BTreeMap<String, String>,
     checks: Vec<Check>,
@@ -100,19 +106,52 @@ impl Sites {
         let desk = ServerDesk(Client::new(connection).map_err(|error| Trouble::new("server", error.to_string()))?);
         let (name, mark) = (place.name.clone(), place.mark.clone());
         let body = &place.body;
-        let steward = match place.slurm {
-            true => {
+        let server = || {
+            let (scheme, listens) = self.url.split_once("://").unwrap_or(("https", &self.url));
+            (scheme.to_owned(), listens.to_owned())
+        };
+        let steward = match place.kind.as_str() {
+            "AmlCompute" => {
+                let authority = self.authority.clone().map(|pem| String::from_utf8_lossy(&pem).into_owned());
+                let authority = authority.unwrap_or_default();
+                let (store, settings, checks) =
+                    (self.store.clone(), managed(&place, key.clone()), place.checks.clone());
+                let provider = &body["nodeProvider"];
+                match provider["type"].as_str() {
+                    Some("command") => {
+                        let program = self.home.join("providers").join(word(&provider["program"]).unwrap_or_default());
+                        let limit = Duration::from_secs(provider["timeoutSeconds"].as_u64().unwrap_or(600).max(1));
+                        let url = word(&provider["serverUrl"]).unwrap_or_else(|| self.url.clone());
+                        let commands = Commands::new(program, limit, (url, authority), format!("{}-", place.compute));
+                        let site = Managed::new(store, commands, settings);
+                        stewards.spawn(async move { keep(&place.name, site, desk, checks).await })
+                    }
+                    other => {
+                        let machines = match other {
+                            Some("ssh") => {
+                                let there = (logins(&place), folder);
+                                Machines::there(key, there, self.program.clone(), server(), authority)?
+                            }
+                            _ => {
+                                let top = self.home.join("n").join(&key);
+                                Machines::here(key, top, self.program.clone(), server(), authority)
+                            }
+                        };
+                        let site = Managed::new(store, machines, settings);
+                        stewards.spawn(async move { keep(&place.name, site, desk, checks).await })
+                    }
+                }
+            }
+            "Slurm" => {
                 let login = word(&body["host"]).map(|host| login(&place, host));
                 let server = word(&body["serverUrl"]).unwrap_or_else(|| self.url.clone());
                 let slurm = Slurm::new((key, login, shapes(body)), folder, self.program.clone(), server)?;
                 stewards.spawn(async move { keep(&place.name, slurm, desk, place.checks).await })
             }
-            false => {
-                let (scheme, listens) = self.url.split_once("://").unwrap_or(("https", &self.url));
+            _ => {
                 let slots = body["slots"].as_u64().and_then(|slots| u32::try_from(slots).ok()).unwrap_or(1);
                 let login = login(&place, word(&body["address"]).unwrap_or_default());
-                let server = (scheme.to_owned(), listens.to_owned());
-                let host = Host::new((key, login, slots), folder, self.program.clone(), server)?;
+                let host = Host::new((key, login, slots), folder, self.program.clone(), server())?;
                 stewards.spawn(async move { keep(&place.name, host, desk, place.checks).await })
             }
         };
@@ -138,7 +177,10 @@ fn places(tx: &mut Tx<'_>) -> Result<Vec<Place>, store::Error> {
             mark: format!("{} {}", row.changed_at.0, cluster.generation),
             name: cluster.name,
             token,
-            slurm: body["properties"]["computeType"] == "Slurm",
+            kind: word(&body["properties"]["computeType"]).unwrap_or_default(),
+            workspace: target.workspace.clone(),
+            compute: row.name.clone(),
+            deleting: word(&body["properties"]["deleting"]),
             body: inner,
             secrets: tx.compute_secret(&target.workspace, &row.name)?,
             checks: check.into_iter().collect(),
@@ -163,9 +205,54 @@ fn login(place: &Place, host: String) -> Login {
         user: word(&place.body["administratorAccount"]["username"]).unwrap_or_default(),
         jump: word(&place.body["jumpHost"]),
         password: secret("password"),
-        private_key: secret("privateKeyData"),
+        private_key: secret("privateKeyData").or_else(|| secret("privateKey")),
         host_key: word(&place.body["hostKey"]),
     }
+}
+
+/// What a managed cluster is to be.
+fn managed(place: &Place, uid: String) -> ManagedSettings {
+    let (body, scale) = (&place.body, &place.body["scaleSettings"]);
+    let count = |key: &str, otherwise| scale[key].as_u64().and_then(|n| u32::try_from(n).ok()).unwrap_or(otherwise);
+    let idle = scale["nodeIdleTimeBeforeScaleDown"].as_str().and_then(domain::time::parse_iso_duration);
+    let name = word(&body["vmSize"]).unwrap_or_default();
+    let amounts = domain::sizes::find(&name).map(|size| Resources {
+        cpu_milli: u64::from(size.cores) * 1000,
+        memory_bytes: (size.memory_gib * f64::from(1 << 30)) as u64,
+        gpus: size.gpus,
+    });
+    let most = count("maxNodeCount", 4);
+    ManagedSettings {
+        cluster: place.name.clone(),
+        workspace: place.workspace.clone(),
+        compute: place.compute.clone(),
+        uid,
+        size: (name, amounts.unwrap_or_default()),
+        bounds: Bounds {
+            least: count("minNodeCount", 0).min(most),
+            most,
+            idle_ms: idle.map_or(120_000, |idle| i64::try_from(idle.as_millis()).unwrap_or(i64::MAX)),
+        },
+        deleting: place.deleting.clone(),
+        token: server::join_token,
+        clock: server::clock::now,
+    }
+}
+
+/// How each machine of a managed cluster is reached.
+fn logins(place: &Place) -> Vec<Login> {
+    let provider = &place.body["nodeProvider"];
+    let usual = login(place, String::new());
+    let port = |value: &Value| value["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+    let one = |host: &Value| Login {
+        host: word(host).or_else(|| word(&host["address"])).unwrap_or_default(),
+        port: port(host).or_else(|| port(provider)).unwrap_or(22),
+        user: word(&provider["user"]).unwrap_or_default(),
+        jump: word(&provider["jumpHost"]),
+        host_key: word(&host["hostKey"]),
+        ..usual.clone()
+    };
+    provider["hosts"].as_array().into_iter().flatten().map(one).collect()
 }
 
 /// The instance types of a Slurm target: its own settings, and those that differ under a name.

@@ -5,12 +5,14 @@
 //! Kubernetes cluster. Invariant: every act may be repeated without harm.
 
 mod local;
+mod provider;
 mod shell;
 mod slurm;
 mod ssh;
 mod steward;
 
 pub use local::LocalDriver;
+pub use provider::{Commands, Found, Machines, Order, Provider};
 pub use slurm::{Shape, Slurm};
 pub use ssh::{Host, Login};
 pub use steward::{Desk, Held, Look, Part, PartState, Site, Started, Trouble, keep};

@@ -11,4 +11,4 @@ pub(crate) mod scripts;
 pub(crate) use connection::Connection;
 pub use connection::Login;
 pub use host::Host;
-pub(crate) use host::place;
+pub(crate) use host::{amounts, place, reach};

@@ -93,6 +93,14 @@ pub trait Site: Send + 'static {
     fn stop(&mut self, attempt: &AttemptId) -> impl Future<Output = Result<(), Trouble>> + Send;
     /// Removes everything of an attempt, and ends it if it still runs.
     fn remove(&mut self, attempt: &AttemptId) -> impl Future<Output = Result<(), Trouble>> + Send;
+    /// Something happened there that is worth a look before the next one is due.
+    fn changed(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+    /// Everything that waits was tried: the place may make more room for it.
+    fn settle(&mut self) -> impl Future<Output = Result<(), Trouble>> + Send {
+        std::future::ready(Ok(()))
+    }
     /// Whether work could be done there, item by item.
     fn check(&mut self) -> impl Future<Output = Vec<Finding>> + Send;
 }
@@ -142,10 +150,15 @@ impl Steward {
         }
         let look = site.look().await?;
         self.begin(site, &look).await?;
+        site.settle().await?;
         self.tell(&look, desk).await?;
         let busy = !look.held.is_empty() || !self.queue.is_empty();
         let poll = self.poll(&look, desk.now());
-        let Ok(answer) = timeout(if busy { LOOK } else { LOOK_IDLE }, desk.poll(poll)).await else { return Ok(()) };
+        let answer = tokio::select! {
+            answer = timeout(if busy { LOOK } else { LOOK_IDLE }, desk.poll(poll)) => answer,
+            () = site.changed() => return Ok(()),
+        };
+        let Ok(answer) = answer else { return Ok(()) };
         self.act(answer.map_err(|why| Trouble::new("server", why))?, site).await
     }
 

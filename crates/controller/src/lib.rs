@@ -4,12 +4,14 @@
 //! start work that nobody remembers. Each loop repairs: what it did not get done, its next pass does.
 
 mod conduct;
+mod managed;
 mod schedule;
 mod serve;
 mod tend;
 mod upkeep;
 
 pub use conduct::{Conductors, conduct};
+pub use managed::{Managed, ManagedSettings};
 pub use schedule::{WINDOW, tick};
 pub use serve::{Desk, NoRouters, Routers};
 pub use tend::give_up_checks;

@@ -21,6 +21,8 @@ pub enum Standing {
     Leaving,
     /// Taken back by whoever owns it: its work is to end at once.
     Preempted,
+    /// It was unusable and was taken away; kept for a while, to be seen.
+    Gone,
 }
 
 impl Standing {
@@ -31,12 +33,13 @@ impl Standing {
             Standing::Unusable => "unusable",
             Standing::Leaving => "leaving",
             Standing::Preempted => "preempted",
+            Standing::Gone => "gone",
         }
     }
 
     pub fn parse(text: &str) -> Option<Standing> {
-        use Standing::{Leaving, Preempted, Preparing, Ready, Unusable};
-        [Preparing, Ready, Unusable, Leaving, Preempted].into_iter().find(|standing| standing.as_str() == text)
+        use Standing::{Gone, Leaving, Preempted, Preparing, Ready, Unusable};
+        [Preparing, Ready, Unusable, Leaving, Preempted, Gone].into_iter().find(|standing| standing.as_str() == text)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Invariants: nothing here does IO or reads a clock; the same world gives the same decisions, so a pass may be
 //! repeated or lost without harm; every decision and every wait carries its *because*.
 
+pub mod nodes;
 pub mod pipeline;
 mod place;
 pub mod preempt;

@@ -7,7 +7,7 @@
 
 mod axes;
 mod bayes;
-mod chance;
+pub(crate) mod chance;
 mod draw;
 mod policy;
 mod series;

@@ -46,6 +46,10 @@ pub enum Who {
     Attempt(AttemptId),
     /// The operator of a cluster, with the token of this generation.
     Cluster { name: String, generation: i64 },
+    /// A machine that has yet to join a managed cluster under this name.
+    Joining { cluster: String, machine: String },
+    /// A node of a managed cluster that has joined with this key.
+    Machine { cluster: String, machine: String, key: String },
     /// A running job that asked for an identity: works in its workspace as its user does.
     JobIdentity { workspace: String, job: String },
 }
@@ -72,6 +76,7 @@ impl Caller {
             Who::Home | Who::Agent => self.name.clone(),
             Who::Attempt(attempt) => format!("attempt:{attempt}"),
             Who::Cluster { name, .. } => format!("cluster:{name}"),
+            Who::Joining { machine, .. } | Who::Machine { machine, .. } => format!("node:{machine}"),
             Who::Principal(id) => format!("{} ({id})", self.name),
             Who::Job { workspace, job } | Who::JobIdentity { workspace, job } => format!("job:{workspace}/{job}"),
         }
@@ -208,7 +213,19 @@ pub fn cluster_token(keyring: &Keyring, name: &str, generation: i64) -> String {
     format!("cluster.{claim}.{}", keyring.sign(&format!("cluster {claim}")))
 }
 
-/// The attempt or the cluster whose token this is.
+/// What one machine joins a managed cluster with, once.
+pub fn join_token(keyring: &Keyring, cluster: &str, machine: &str) -> String {
+    let claim = format!("{cluster}/{machine}");
+    format!("join.{claim}.{}", keyring.sign(&format!("join {claim}")))
+}
+
+/// A token for a node that has joined, until it is gone; `key` is the digest of the machine's own.
+pub(crate) fn machine_token(keyring: &Keyring, cluster: &str, machine: &str, key: &str) -> String {
+    let claim = format!("{cluster}/{machine}/{key}");
+    format!("machine.{claim}.{}", keyring.sign(&format!("machine {claim}")))
+}
+
+/// The attempt, the cluster or the node whose token this is.
 fn remote_of(token: &str, keyring: &Keyring) -> Option<Caller> {
     let (kind, rest) = token.split_once('.')?;
     let (claim, signature) = rest.rsplit_once('.')?;
@@ -220,6 +237,15 @@ fn remote_of(token: &str, keyring: &Keyring) -> Option<Caller> {
         "cluster" => {
             let (name, generation) = claim.rsplit_once('/')?;
             Who::Cluster { name: name.to_owned(), generation: generation.parse().ok()? }
+        }
+        "join" => {
+            let (cluster, machine) = claim.rsplit_once('/')?;
+            Who::Joining { cluster: cluster.to_owned(), machine: machine.to_owned() }
+        }
+        "machine" => {
+            let (rest, key) = claim.rsplit_once('/')?;
+            let (cluster, machine) = rest.rsplit_once('/')?;
+            Who::Machine { cluster: cluster.to_owned(), machine: machine.to_owned(), key: key.to_owned() }
         }
         _ => return None,
     };

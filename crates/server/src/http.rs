@@ -11,6 +11,7 @@ pub(crate) mod datastores;
 pub(crate) mod history;
 pub(crate) mod identity;
 pub(crate) mod jobs;
+pub(crate) mod machines;
 pub(crate) mod meta;
 pub(crate) mod metrics;
 pub(crate) mod mlflow;

@@ -22,7 +22,7 @@ mod tls;
 mod webhooks;
 
 pub use app::{App, Settings};
-pub use auth::{Caller, Who, cluster_token, make_token};
+pub use auth::{Caller, Who, cluster_token, join_token, make_token};
 pub use http::assets::register_outputs;
 pub use listen::{Kept, Listening, StartError, listen, serve};
 pub use problem::Problem;

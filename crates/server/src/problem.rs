@@ -38,6 +38,10 @@ impl Problem {
         Problem::new(StatusCode::FORBIDDEN, "AuthorizationFailed", message)
     }
 
+    pub(crate) fn gone(message: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::GONE, "Gone", message)
+    }
+
     pub(crate) fn not_found(noun: &str, name: &str) -> Problem {
         let message = format!("there is no {noun} `{name}`");
         Problem::new(StatusCode::NOT_FOUND, "ResourceNotFound", message)

@@ -60,8 +60,8 @@ fn route_of(path: &str, method: &str) -> Option<&'static Route> {
 
 fn handler(route: &Route) -> MethodRouter<App> {
     use http::{
-        agents, artifacts, assets, blobs, clusters, computes, datastores, history, identity, jobs, meta, metrics,
-        operations, principals, records, registries, routers, sharing, studio, workspaces,
+        agents, artifacts, assets, blobs, clusters, computes, datastores, history, identity, jobs, machines, meta,
+        metrics, operations, principals, records, registries, routers, sharing, studio, workspaces,
     };
     use records::{Kind, keys};
     let of = |kind: Kind| axum::Extension(kind);
@@ -129,6 +129,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "compute_put" => put(computes::put),
         "compute_delete" => delete(computes::delete),
         "compute_nodes" => post(computes::nodes),
+        "compute_preempt" => post(computes::preempt),
         "compute_patch" => patch(computes::patch),
         "compute_start" | "compute_stop" | "compute_restart" => post(computes::power),
         "vm_sizes" => get(computes::offers::vm_sizes),
@@ -202,6 +203,8 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "cluster_put" => put(clusters::put),
         "cluster_delete" => delete(clusters::delete),
         "cluster_poll" => post(clusters::poll),
+        "node_join" => post(machines::join),
+        "node_poll" => post(machines::poll),
         "cluster_report" => post(clusters::report),
         "router_exchange" => post(routers::exchange),
         id if id.starts_with("mlflow_") => http::mlflow::handler(id),
@@ -251,7 +254,7 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
             // What is logged to a run is on record in the run.
             let own = matches!(
                 route.map(|route| route.access),
-                Some(Access::Agent | Access::Attempt | Access::Cluster | Access::Router)
+                Some(Access::Agent | Access::Attempt | Access::Cluster | Access::Node | Access::Router)
             );
             let silent = own || method_is_read(&act.method) || api::mlflow::is_logging(id);
             let seen = act.clone();
@@ -275,7 +278,10 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         // Part of the body may be unread, so the connection cannot carry another request.
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    let waits = matches!(id, "agent_poll" | "cluster_poll" | "router_exchange" | "job_artifact" | "job_metrics_stream");
+    let waits = matches!(
+        id,
+        "agent_poll" | "cluster_poll" | "node_poll" | "router_exchange" | "job_artifact" | "job_metrics_stream"
+    );
     if !waits {
         app.metrics.request_seconds.observe(started.elapsed().as_secs_f64());
     }
@@ -300,6 +306,12 @@ async fn still_good(app: &App, who: Option<Who>) -> Result<(), Problem> {
             );
             let current = row.is_some_and(|row| row.generation == generation);
             if current { Ok(()) } else { Err(unauthorized(&message)) }
+        }
+        Some(Who::Machine { cluster, machine, key }) => {
+            let name = machine.clone();
+            let row = app.store.read(move |tx| tx.machine(&cluster, &name)).await?;
+            let own = row.is_some_and(|row| row.joined == key);
+            if own { Ok(()) } else { Err(unauthorized(&format!("there is no node `{machine}` any more"))) }
         }
         _ => Ok(()),
     }
@@ -369,7 +381,8 @@ fn allow(
         let calm = app.limits.take(&peer, app.now());
         stranger(if calm { problem } else { too_often() })
     })?;
-    let unlimited = matches!(caller.who, Who::Home | Who::Agent | Who::Attempt(_) | Who::Cluster { .. });
+    let unlimited =
+        matches!(caller.who, Who::Home | Who::Agent | Who::Attempt(_) | Who::Cluster { .. } | Who::Machine { .. });
     if !unlimited && !app.limits.take(&caller.name, app.now()) {
         return Err((caller.name, too_often()));
     }
@@ -421,11 +434,14 @@ fn check(
         Access::Contributor => Some(Role::Contributor),
         Access::Owner => Some(Role::Owner),
         Access::Router if caller.may(EVERYWHERE, Role::Owner) => return Ok(()),
-        Access::Agent | Access::Attempt | Access::Cluster | Access::Router => {
+        Access::Agent | Access::Attempt | Access::Cluster | Access::Node | Access::Router => {
             let (fits, whose) = match (access, &caller.who) {
                 (Access::Agent, who) => (matches!(who, Who::Agent | Who::Attempt(_)), "agents"),
                 (Access::Attempt, _) => (own, "the agent of that attempt"),
                 (Access::Router, who) => (matches!(who, Who::Cluster { .. }), "routers: a cluster's, or an owner's"),
+                (Access::Node, who) => {
+                    (matches!(who, Who::Joining { .. } | Who::Machine { .. }), "nodes of managed clusters")
+                }
                 (_, who) => (matches!(who, Who::Cluster { .. }), "the operator of a cluster"),
             };
             let message = format!("{} may not do this; it is for {whose}", describe(caller));
@@ -435,7 +451,7 @@ fn check(
     let fits = match (&caller.who, needed) {
         // Its handlers look at what of the blobs is the attempt's.
         (Who::Attempt(_), _) => access == Access::Signed,
-        (Who::Agent | Who::Cluster { .. }, _) => false,
+        (Who::Agent | Who::Cluster { .. } | Who::Joining { .. } | Who::Machine { .. }, _) => false,
         (Who::Job { workspace, .. }, _) if tracking => place.eq_ignore_ascii_case(workspace),
         (Who::Job { .. }, Some(Role::Reader)) => own,
         (Who::Job { .. }, _) => false,
@@ -467,6 +483,8 @@ fn describe(caller: &Caller) -> String {
         Who::Agent => "an agent".to_owned(),
         Who::Attempt(attempt) => format!("the agent of attempt `{attempt}`"),
         Who::Cluster { name, .. } => format!("the operator of cluster `{name}`"),
+        Who::Joining { machine, .. } => format!("a machine that is to become node `{machine}`"),
+        Who::Machine { machine, .. } => format!("node `{machine}`"),
         Who::Job { job, .. } => format!("the token of job `{job}`"),
         Who::JobIdentity { job, .. } => format!("the identity of job `{job}`"),
     }

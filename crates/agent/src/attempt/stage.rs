@@ -69,6 +69,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     }
     let inputs = stage_inputs(cx, assignment, &folder, logs).await?;
     let outputs = stage_outputs(assignment, &folder)?;
+    bring_back(cx, assignment, &folder, logs).await;
     let replica = Replica::of(assignment, &folder, &inputs)?;
     let so_far = parallel::Staged { folder: &folder, inputs: &inputs, outputs: &outputs, logs };
     let batches = Batches::of(cx, assignment, &so_far).await?;
@@ -256,6 +257,22 @@ fn stage_outputs(assignment: &Assignment, folder: &Path) -> Result<BTreeMap<Stri
         values.insert(name.clone(), value);
     }
     Ok(values)
+}
+
+/// Brings what an earlier attempt has left in mounted outputs, such as its last checkpoint, so that the command can go on from
+/// there. Where there is nothing, or it cannot be had, the command begins anew.
+async fn bring_back(cx: &Context, assignment: &Assignment, folder: &Path, logs: &Logs) {
+    for (name, output) in &assignment.plan.outputs {
+        let away = !matches!(output.place, Place::Folder { .. }) && output.mode == OutputMode::RwMount;
+        if assignment.number == 0 || !away || output.file {
+            continue;
+        }
+        let brought = cx.data.copy(&output.place, &assignment.secrets, &written_to(output, name, folder)).await;
+        match brought {
+            Ok(_) => logs.system(STAGING_LOG, &format!("output `{name}` is as the last attempt left it")),
+            Err(error) => logs.system(STAGING_LOG, &format!("output `{name}` is empty: {error}")),
+        }
+    }
 }
 
 /// The path a command writes an output to on this node.

@@ -97,6 +97,7 @@ fn cluster(p: &mut Map<String, Value>, spec: &Value) {
         "nodeIdleTimeBeforeScaleDown": iso_seconds(&idle),
     });
     put(&mut inner, "scaleSettings", scale);
+    put(&mut inner, "nodeProvider", some(spec, "provider").map(camel_deep));
     put(&mut inner, "subnet", network(spec));
     let ssh = some(spec, "ssh_settings");
     if let Some(ssh) = ssh {
@@ -197,6 +198,7 @@ pub fn show_compute(resource: &Value) -> Value {
             "vmSize" => put(&mut out, "size", value.clone()),
             "vmPriority" => put(&mut out, "tier", value.as_str().map(|tier| json!(snake(tier)))),
             "scaleSettings" => scale_shown(&mut out, value),
+            "nodeProvider" => put(&mut out, "provider", value.clone()),
             other => put(&mut out, &snake(other), value.clone()),
         }
     }

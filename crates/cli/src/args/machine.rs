@@ -161,6 +161,8 @@ pub(crate) enum AgentVerb {
     Pod,
     /// Run the agent of a pod
     Part,
+    /// Run a node of a managed cluster
+    Node,
     /// Copy this program into a folder, for containers that do not have it
     Place {
         /// Folder to copy it to

@@ -46,9 +46,14 @@ pub(crate) enum ComputeVerb {
     /// List compute targets
     #[command(after_help = "Examples:\n  peregrine compute list")]
     List(ComputeList),
-    /// Change tags or description
-    #[command(after_help = "Examples:\n  peregrine compute update -n local --set tags.rack=3")]
-    Update(Update),
+    /// Change tags, the description, or how many nodes a managed cluster has
+    #[command(after_help = "Examples:\n  peregrine compute update -n lab --set tags.rack=3\n  \
+                            peregrine compute update -n cpu-cluster --max-instances 8")]
+    Update(ComputeUpdate),
+    /// Take a node of a managed cluster back, as the owner of a low-priority machine does: for trying out what jobs make of it
+    #[command(after_help = "Examples:\n  peregrine compute preempt -n cpu-cluster\n  \
+                            peregrine compute preempt -n cpu-cluster --node cpu-cluster-3fa9c1")]
+    Preempt(Preempt),
     /// Remove a compute target
     #[command(after_help = "Examples:\n  peregrine compute delete -n lab --yes")]
     Delete(Delete),
@@ -224,6 +229,31 @@ pub(crate) struct ComputeCreate {
     /// Return once the server has accepted it
     #[arg(long)]
     pub(crate) no_wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ComputeUpdate {
+    #[command(flatten)]
+    pub(crate) update: Update,
+    /// Machines a cluster keeps
+    #[arg(long, value_name = "N")]
+    pub(crate) min_instances: Option<u32>,
+    /// Machines a cluster may have
+    #[arg(long, value_name = "N")]
+    pub(crate) max_instances: Option<u32>,
+    /// Seconds until an idle machine goes
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) idle_time_before_scale_down: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Preempt {
+    /// Name
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// The node; one that has work, when absent
+    #[arg(long, value_name = "NODE")]
+    pub(crate) node: Option<String>,
 }
 
 #[derive(Debug, Args)]

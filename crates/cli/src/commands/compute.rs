@@ -8,7 +8,7 @@ use super::{Context, Session, change, confirm, settle};
 use crate::{
     args::{
         ValidateArgs,
-        place::{Act, ComputeCreate, ComputeList, ComputeVerb, Delete, Name, Update, UsageArgs},
+        place::{Act, ComputeCreate, ComputeList, ComputeUpdate, ComputeVerb, Delete, Name, Preempt, UsageArgs},
     },
     failure::{Doing, Done, Failure},
     output::Column,
@@ -41,6 +41,9 @@ const NODES: &[Column] = &[
     Column::new("ADDRESS", |item| text(item, "private_ip_address")),
     Column::new("JOB", |item| text(item, "run_id")),
 ];
+/// A managed cluster, as files spell it.
+const MANAGED: &str = "amlcompute";
+
 const USAGE: &[Column] = &[
     Column::new("NAME", |item| text(item, "name")).whole(),
     Column::new("IN USE", |item| text(item, "current_value")),
@@ -59,6 +62,7 @@ pub(super) async fn run(context: &Context, verb: ComputeVerb) -> Done<ExitCode> 
         ComputeVerb::Show(args) => show_one(context, &args).await?,
         ComputeVerb::List(args) => list(context, &args).await?,
         ComputeVerb::Update(args) => update(context, &args).await?,
+        ComputeVerb::Preempt(args) => preempt(context, &args).await?,
         ComputeVerb::Delete(args) => delete(context, &args, "Delete").await?,
         ComputeVerb::Detach(args) => {
             let how = if args.force { "Detach&force=true" } else { "Detach" };
@@ -91,6 +95,7 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
     if machine::KINDS.contains(&spec.kind.as_str()) {
         machine::complete(&mut spec, args)?;
     }
+    machine::complete_provider(&mut spec, args.common.file.file.as_deref())?;
     let name = named(spec.name.as_deref())?;
     let mistakes = check::compute(&spec);
     if !mistakes.is_empty() || spec.kind.is_empty() {
@@ -100,7 +105,8 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
     let post = Post::open(context, args.common.dry_run).await?;
     let body = body(&spec, &post.location().await?);
     let path = format!("{}/computes/{name}", post.scope.path());
-    let on_cluster = spec.kind == kubernetes::KIND || machine::KINDS.contains(&spec.kind.as_str());
+    let on_cluster =
+        [kubernetes::KIND, MANAGED].contains(&spec.kind.as_str()) || machine::KINDS.contains(&spec.kind.as_str());
     let made = post.put_at(&path, &body, !args.no_wait && !on_cluster).await;
     let made = made.doing(|| format!("cannot create compute target `{name}`"))?;
     if post.shown()? {
@@ -108,7 +114,7 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
     }
     if let Some(session) = post.session().filter(|_| on_cluster) {
         return match spec.kind.as_str() {
-            kubernetes::KIND => kubernetes::follow(session, &name, made, !args.no_wait).await,
+            kubernetes::KIND | MANAGED => kubernetes::follow(session, &name, made, !args.no_wait).await,
             _ => machine::follow(session, &name, (body, made), !args.no_wait).await,
         };
     }
@@ -157,18 +163,58 @@ async fn list(context: &Context, args: &ComputeList) -> Done {
     context.output.list(found.iter().map(show_compute).filter(wanted).collect(), COLUMNS)
 }
 
-async fn update(context: &Context, args: &Update) -> Done {
-    let name = named(Some(&args.name))?;
+async fn update(context: &Context, args: &ComputeUpdate) -> Done {
+    let (name, change) = (named(Some(&args.update.name))?, &args.update.change);
     let session = context.session().await?;
     let mut target = fetch(&session, &name).await?;
+    let scaled = rescale(&mut target, args)?;
     let mut open = json!({"tags": target["tags"], "description": target["properties"]["description"]});
-    change::apply(&mut open, &args.change, &[("description", "description")])?;
+    if !scaled || !(change.set.is_empty() && change.remove.is_empty()) {
+        change::apply(&mut open, change, &[("description", "description")])?;
+    }
     target["tags"] = open["tags"].take();
     target["properties"]["description"] = open["description"].take();
     let request = json!({"location": target["location"], "tags": target["tags"], "properties": target["properties"]});
     let changed = settle::put(&session, &at(&session, &name), &request, true).await;
     let changed = changed.doing(|| format!("cannot change compute target `{name}`"))?;
     context.output.show(&show_compute(&changed))
+}
+
+/// Changes how many nodes a cluster has; whether anything was asked for.
+fn rescale(target: &mut Value, args: &ComputeUpdate) -> Done<bool> {
+    let idle = args.idle_time_before_scale_down.map(|seconds| json!(format!("PT{seconds}S")));
+    let asked = [
+        ("minNodeCount", args.min_instances.map(|count| json!(count))),
+        ("maxNodeCount", args.max_instances.map(|count| json!(count))),
+        ("nodeIdleTimeBeforeScaleDown", idle),
+    ];
+    if asked.iter().all(|(_, value)| value.is_none()) {
+        return Ok(false);
+    }
+    let kind = text(&show_compute(target), "type");
+    if kind != MANAGED {
+        let message = format!("a compute target of type `{kind}` has the nodes it has");
+        return Err(Failure::input(message).hint("only those of type `amlcompute` grow and shrink"));
+    }
+    let scale = &mut target["properties"]["properties"]["scaleSettings"];
+    asked.into_iter().for_each(|(key, value)| value.into_iter().for_each(|value| scale[key] = value));
+    Ok(true)
+}
+
+async fn preempt(context: &Context, args: &Preempt) -> Done {
+    let name = named(Some(&args.name))?;
+    let session = context.session().await?;
+    fetch(&session, &name).await?;
+    let taken: Value = session
+        .client
+        .post(&format!("{}/preempt", at(&session, &name)), &json!({"nodeId": args.node}))
+        .await
+        .doing(|| format!("cannot take back a node of `{name}`"))?;
+    let node = text(&taken, "nodeId");
+    context
+        .output
+        .note(&format!("node `{node}` is taken back: what runs there is asked to end, and tried again elsewhere"));
+    Ok(())
 }
 
 /// Removes the record; `action` says what becomes of the machines behind it, and of the jobs on them.

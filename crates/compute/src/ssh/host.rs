@@ -4,7 +4,10 @@ use super::{
     connection::{Connection, Login},
     scripts,
 };
-use crate::{Held, Look, Part, PartState, Site, Started, Trouble, shell::Shell};
+use crate::{
+    Held, Look, Part, PartState, Site, Started, Trouble,
+    shell::{Shell, quote},
+};
 use domain::{
     AttemptId, Resources, Timestamp,
     cluster::{ClusterFacts, ClusterInstanceType, ClusterNode, Finding, Launch},
@@ -30,12 +33,14 @@ pub struct Host {
     server: (String, String),
     /// How many attempts run there at a time.
     slots: u32,
+    /// Where other machines find this one.
+    address: String,
     system: System,
 }
 
 /// What a machine is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct System {
+pub(crate) struct System {
     name: String,
     kind: String,
     boot: String,
@@ -46,7 +51,13 @@ struct System {
     gpus: u32,
     disk_kib: u64,
     /// Of the agent that lies there.
-    digest: String,
+    pub(crate) digest: String,
+}
+
+impl System {
+    fn amounts(&self) -> Resources {
+        Resources { cpu_milli: self.cpus * 1000, memory_bytes: self.memory_kib << 10, gpus: self.gpus }
+    }
 }
 
 impl Host {
@@ -58,7 +69,45 @@ impl Host {
         server: (String, String),
     ) -> Result<Host, Trouble> {
         let shell = Shell::There(Box::new(Connection::new(login, folder)?));
-        Ok(Host { key, shell, program, server, slots: slots.max(1), system: System::default() })
+        let address = "127.0.0.1".to_owned();
+        Ok(Host { key, shell, program, server, slots: slots.max(1), address, system: System::default() })
+    }
+
+    /// The machine that this process runs on, as a node: it has one attempt at a time, or parts of one. `server` is an address,
+    /// or the path of a file with one in it.
+    pub async fn here(key: String, program: PathBuf, server: &str, address: String) -> Result<Host, Trouble> {
+        let mut shell = Shell::Here;
+        shell.script(&scripts::settle(&key, server)).await?;
+        let system = read_system(&shell.script(scripts::SYSTEM).await?);
+        fit(&system)?;
+        // It lies here already.
+        let system = System { digest: "here".to_owned(), ..system };
+        Ok(Host { key, shell, program, server: Default::default(), slots: 1, address, system })
+    }
+
+    /// What this machine has.
+    pub fn capacity(&self) -> Resources {
+        self.system.amounts()
+    }
+
+    /// As it calls itself.
+    pub fn name(&self) -> &str {
+        &self.system.name
+    }
+
+    /// Begins these parts of an attempt, unless it was begun already.
+    pub async fn begin(&mut self, launch: &Launch, parts: &[u32]) -> Result<(), Trouble> {
+        let program = match self.shell {
+            Shell::Here => quote(&self.program.display().to_string()),
+            Shell::There(_) => scripts::program(&self.system.digest),
+        };
+        let script = scripts::launch(&self.key, (&program, &self.address), launch, parts);
+        self.shell.script(&script).await.map(drop)
+    }
+
+    /// Asks everything that runs there to end.
+    pub async fn notice(&mut self) -> Result<(), Trouble> {
+        self.shell.script(&scripts::notice(&self.key)).await.map(drop)
     }
 
     /// A connection, the way back and our program are there, or are made.
@@ -67,22 +116,13 @@ impl Host {
             return Ok(());
         }
         self.system = System::default();
-        self.shell.open().await?;
-        let last = self.shell.script(&scripts::arrive(&self.key)).await?;
-        let wanted = last.trim().parse().unwrap_or(0);
-        let (scheme, back) = &self.server;
-        let port = self.shell.forward(wanted, back).await?;
-        self.shell.script(&scripts::reached_by(&self.key, scheme, port)).await?;
-        let system = read_system(&self.shell.script(scripts::SYSTEM).await?);
-        fit(&system)?;
-        let digest = place(&mut self.shell, &self.program).await?;
-        self.system = System { digest, ..system };
+        let (server, program) = (self.server.clone(), self.program.clone());
+        self.system = reach(&mut self.shell, &self.key, &server, &program).await?;
         Ok(())
     }
 
     fn facts(&self, running: u32) -> ClusterFacts {
-        let system = &self.system;
-        let all = Resources { cpu_milli: system.cpus * 1000, memory_bytes: system.memory_kib << 10, gpus: system.gpus };
+        let (system, all) = (&self.system, self.capacity());
         let slots = u64::from(self.slots);
         let each = Resources {
             cpu_milli: all.cpu_milli / slots,
@@ -175,7 +215,7 @@ impl Site for Host {
             let name = look.facts.nodes.first().map_or("the machine", |node| node.name.as_str());
             return Ok(Started::Later(format!("{jobs} at work on `{name}`, which takes {} at a time", self.slots)));
         }
-        self.shell.script(&scripts::launch(&self.key, &self.system.digest, launch)).await?;
+        self.begin(launch, &(0..launch.parts).collect::<Vec<_>>()).await?;
         Ok(Started::Yes)
     }
 
@@ -209,6 +249,28 @@ impl Site for Host {
             }
         }
     }
+}
+
+/// Makes a connection, the way back to the server and our program there; what the machine is.
+pub(crate) async fn reach(
+    shell: &mut Shell,
+    key: &str,
+    (scheme, back): &(String, String),
+    program: &Path,
+) -> Result<System, Trouble> {
+    shell.open().await?;
+    let last = shell.script(&scripts::arrive(key)).await?;
+    let port = shell.forward(last.trim().parse().unwrap_or(0), back).await?;
+    shell.script(&scripts::reached_by(key, scheme, port)).await?;
+    let system = read_system(&shell.script(scripts::SYSTEM).await?);
+    fit(&system)?;
+    let digest = place(shell, program).await?;
+    Ok(System { digest, ..system })
+}
+
+/// What the machine behind a shell has.
+pub(crate) async fn amounts(shell: &mut Shell) -> Result<Resources, Trouble> {
+    Ok(read_system(&shell.script(scripts::SYSTEM).await?).amounts())
 }
 
 /// Copies the program there, unless it lies there already; its digest.

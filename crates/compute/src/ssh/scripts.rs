@@ -9,7 +9,7 @@ use domain::{AttemptId, cluster::Launch};
 
 /// Functions the others use. `alive FILE`: whether the process lives that a file names by its number and birth.
 pub(crate) const WORDS: &str = r#"umask 077
-top="$HOME/.peregrine-agent"
+top="${PEREGRINE_TOP:-$HOME/.peregrine-agent}"
 born() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
 alive() { read -r p b < "$1" 2>/dev/null && [ -n "$b" ] && [ "$(born "$p")" = "$b" ] && ! grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null; }
 owned() { grep -lsaF "$1/" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3; }
@@ -92,8 +92,8 @@ done
     )
 }
 
-/// Begins an attempt, unless its folder is there.
-pub(super) fn launch(key: &str, digest: &str, launch: &Launch) -> String {
+/// Begins parts of an attempt, unless its folder is there. `program` is a word of the shell's, `address` the machine's own.
+pub(super) fn launch(key: &str, (program, address): (&str, &str), launch: &Launch, parts: &[u32]) -> String {
     let attempt = launch.attempt.to_string();
     let mut text = format!(
         r#"{WORDS}{}a="$d/a/"{}
@@ -102,7 +102,7 @@ n="$d/a/new-"{}; rm -rf "$n"; mkdir -p "$n" || exit 1
 printf %s {} > "$n/token" && printf %s {} > "$n/authority" && cat /proc/sys/kernel/random/boot_id > "$n/boot" || exit 1
 mv "$n" "$a" || exit 1
 export PEREGRINE_SERVER_FILE="$d/server" PEREGRINE_TOKEN_FILE="$a/token" PEREGRINE_CA_FILE="$a/authority"
-export PEREGRINE_ATTEMPT={} PEREGRINE_SHARED="$top/shared" PEREGRINE_OUTSIDE=1 POD_IP=127.0.0.1
+export PEREGRINE_ATTEMPT={} PEREGRINE_SHARED="$top/shared" PEREGRINE_OUTSIDE=1 POD_IP={}
 "#,
         folder(key),
         quote(&attempt),
@@ -110,19 +110,92 @@ export PEREGRINE_ATTEMPT={} PEREGRINE_SHARED="$top/shared" PEREGRINE_OUTSIDE=1 P
         quote(&launch.token),
         quote(&launch.authority),
         quote(&attempt),
+        quote(address),
     );
-    for part in 0..launch.parts {
+    for part in parts {
         // The shell in between lives as long as the agent and writes down how it left.
         let run = r#"{ "$0" agent pod & p=$!; echo "$p $(sed "s/.*) //" "/proc/$p/stat" | cut -d " " -f 20)" > pid.new; mv pid.new pid; wait "$p"; echo "$?" > left; }"#;
         text += &format!(
             "mkdir -p \"$a/{part}/h\" && cd \"$a/{part}\" || exit 1\nPEREGRINE_PART={part} PEREGRINE_HOME=\"$a/{part}/h\" setsid nohup sh -c {} {} > log 2>&1 < /dev/null &\n",
             quote(run),
-            program(digest),
+            program,
         );
         // Whoever looks next must find its process.
         text += "for t in 1 2 3 4 5 6 7 8 9 10; do [ -e pid ] && break; sleep 0.1; done\n";
     }
     text
+}
+
+/// Asks the agents of every attempt to end what they run, as one would whose machine is about to go.
+pub(super) fn notice(key: &str) -> String {
+    format!(
+        "{WORDS}{}for q in \"$d\"/a/att_*/[0-9]*; do alive \"$q/pid\" && read -r p b < \"$q/pid\" && kill \"$p\" 2>/dev/null; done\nexit 0\n",
+        folder(key)
+    )
+}
+
+/// Where the agents of a node find the server: at an address, or wherever a file says.
+pub(super) fn settle(key: &str, server: &str) -> String {
+    let server = quote(server);
+    format!(
+        r#"{WORDS}{}mkdir -p "$d/a" "$top/shared" || exit 1
+case {server} in
+  /*) ln -sfn {server} "$d/server" ;;
+  *) printf %s {server} > "$d/server.new" && mv "$d/server.new" "$d/server" ;;
+esac
+"#,
+        folder(key)
+    )
+}
+
+/// Starts a node, unless it runs. `file` says where the server is.
+pub(crate) fn start_node(
+    key: &str,
+    (name, token): (&str, &str),
+    authority: &str,
+    (file, program): (&str, &str),
+) -> String {
+    format!(
+        r#"{WORDS}{}if alive "$d/pid"; then exit 0; fi
+mkdir -p "$d" || exit 1
+printf %s {} > "$d/name" && printf %s {} > "$d/join" && printf %s {} > "$d/authority" || exit 1
+cd "$d"
+export PEREGRINE_TOP="$top" PEREGRINE_NODE={} PEREGRINE_NODE_KEY={} PEREGRINE_SERVER_FILE={file}
+export PEREGRINE_JOIN_FILE="$d/join" PEREGRINE_CA_FILE="$d/authority"
+setsid nohup {program} agent node --home "$d" > log 2>&1 < /dev/null &
+p=$!
+echo "$p $(born "$p")" > pid.new && mv pid.new pid
+"#,
+        folder(key),
+        quote(name),
+        quote(token),
+        quote(authority),
+        quote(name),
+        quote(key),
+    )
+}
+
+/// Every node that was started here and not taken away: its name, whether it lives, and its last words.
+pub(crate) const NODES: &str = r#"for n in "$top"/*/name; do
+  [ -e "$n" ] || continue
+  q=${n%/name}
+  state=dead; alive "$q/pid" && state=alive
+  echo "$state ${q##*/} $(cat "$n") $(tail -n 1 "$q/log" 2>/dev/null | tr -d '\r' | cut -c 1-300)"
+done
+"#;
+
+/// Ends a node and everything on it, and removes its folder.
+pub(crate) fn end_node(key: &str) -> String {
+    format!(
+        r#"{WORDS}{}[ -d "$d" ] || exit 0
+alive "$d/pid" && read -r p b < "$d/pid" && kill "$p" 2>/dev/null
+for t in 1 2 3 4 5 6 7 8 9 10; do alive "$d/pid" || break; sleep 0.1; done
+for p in $(owned "$d"); do kill -9 "$p" 2>/dev/null; done
+chmod -R u+w "$d" 2>/dev/null; rm -rf "$d"
+[ ! -e "$d" ]
+"#,
+        folder(key)
+    )
 }
 
 /// Ends whatever of an attempt runs, politely first, and removes its folder.

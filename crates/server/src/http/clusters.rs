@@ -4,7 +4,7 @@
 //! target lies on is not forgotten.
 
 pub(crate) mod attach;
-mod launch;
+pub(crate) mod launch;
 mod news;
 mod poll;
 

@@ -1,13 +1,16 @@
 //! Compute targets. `local`, this machine, is in every workspace; a target of kind `Kubernetes` is a namespace of a
-//! cluster, one of kind `VirtualMachine` or `Slurm` is looked after by a steward, a `Pool` names others; targets of other kinds are kept as records that say they cannot run work yet.
+//! cluster, one of kind `VirtualMachine`, `Slurm` or `AmlCompute` is looked after by a steward, a `Pool` names others; targets of other kinds are kept as records that say they cannot run work yet.
 //!
 //! Invariants: passwords and keys are sealed on their way in and never shown; only what runs work says `Succeeded`.
 
 pub(crate) mod check;
 mod detach;
 mod kubernetes;
+mod managed;
 pub(crate) mod offers;
 mod view;
+
+pub(crate) use managed::preempt;
 
 use super::{
     Asked, At, Body,
@@ -124,11 +127,14 @@ async fn write(
     let (place, then) = (workspace.clone(), app.clone());
     let (row, on, existed) = change::change(app, move |tx| {
         let before = tx.compute(&key, &name)?;
+        if before.as_ref().is_some_and(is_leaving) {
+            return Err(Problem::conflict(format!("compute target `{name}` is being deleted; wait for that")).into());
+        }
         conditions.hold(&format!("compute target `{name}`"), before.as_ref().map(view::mark).as_deref())?;
         let mut body = body(before.as_ref())?;
         let secrets = check::take_secrets(&mut body);
         let kind = check::body(&name, &mut body)?;
-        if [kubernetes::KIND, check::MACHINE, check::SLURM].contains(&kind.name) {
+        if [kubernetes::KIND, check::MACHINE, check::SLURM, managed::KIND].contains(&kind.name) {
             kubernetes::forget_shown(&mut body);
         }
         check::same_kind(&name, before.as_ref(), kind)?;
@@ -143,7 +149,7 @@ async fn write(
         }
         let attached = match kind.name {
             kubernetes::KIND => Some(attach::plan(&then, tx, (&place, &row), &done, now)?),
-            check::MACHINE | check::SLURM => Some(attach::site(&then, (&place, &row), &done, now)),
+            check::MACHINE | check::SLURM | managed::KIND => Some(attach::site(&then, (&place, &row), &done, now)),
             _ => None,
         };
         tx.put_compute(&key, &row, (!secrets.is_empty()).then_some(&secrets))?;
@@ -188,6 +194,9 @@ pub(crate) async fn delete(
         let row = find(tx, &key, &name)?;
         conditions.hold(&format!("compute target `{name}`"), Some(&view::mark(&row)))?;
         detach::is_clear(tx, &key, &row.name)?;
+        if let (managed::KIND, Some(target)) = (check::kind_of(&row).as_str(), tx.target(&key, &row.name)?) {
+            return Ok(managed::delete(tx, (&key, &row), target, (&done, &resource), now)?);
+        }
         tx.delete_compute(&key, &row.name)?;
         tx.delete_cluster(&store::site_name(&key, &row.name))?;
         Ok(done.done(tx, &key, &resource, now)?)
@@ -262,6 +271,12 @@ fn stays(name: &str, what: &str) -> Result<(), Problem> {
         ))),
         false => Ok(()),
     }
+}
+
+/// Whether it goes as soon as its nodes have gone.
+fn is_leaving(row: &ComputeRow) -> bool {
+    let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    !body["properties"]["deleting"].is_null()
 }
 
 fn find(tx: &mut Tx<'_>, workspace: &str, name: &str) -> Result<ComputeRow, Halt> {

@@ -68,7 +68,8 @@ pub(super) async fn follow(session: &Session<'_>, name: &ComputeName, made: Valu
         return Err(Failure::input(message).hint("mend that and attach it again"));
     }
     if state(&target) == "Succeeded" {
-        output.note(&format!("attached compute target `{name}`"));
+        let made = if target["properties"]["isAttachedCompute"] == json!(true) { "attached" } else { "created" };
+        output.note(&format!("{made} compute target `{name}`"));
     }
     Ok(())
 }

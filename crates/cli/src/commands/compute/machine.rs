@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use std::{
     fs,
     io::{IsTerminal, Write, stderr, stdin},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Targets that are reached from the server, as files spell them.
@@ -39,18 +39,30 @@ pub(super) fn complete(spec: &mut Compute, args: &ComputeCreate) -> Done {
     let named = args.private_key.clone().or_else(|| Some(ssh.get("ssh_private_key_file")?.as_str()?.into()));
     ssh.shift_remove("ssh_private_key_file");
     if let Some(file) = named {
-        let of_home = file
-            .strip_prefix("~")
-            .ok()
-            .and_then(|rest| Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(rest)));
-        let file = of_home.unwrap_or(file);
-        let base = args.common.file.file.as_deref().and_then(Path::parent).filter(|_| args.private_key.is_none());
-        ssh.insert("ssh_private_key".into(), json!(private_key(&base.unwrap_or(Path::new("")).join(file))?));
+        let base = args.common.file.file.as_deref().filter(|_| args.private_key.is_none());
+        ssh.insert("ssh_private_key".into(), json!(private_key(&beside(base, &file))?));
     }
     if !ssh.is_empty() {
         spec.settings.insert("ssh_settings".into(), Value::Object(ssh));
     }
     Ok(())
+}
+
+/// Reads the private key that opens the machines of a managed cluster.
+pub(super) fn complete_provider(spec: &mut Compute, file: Option<&Path>) -> Done {
+    let Some(Value::Object(provider)) = spec.settings.get_mut("provider") else { return Ok(()) };
+    if let Some(named) = provider.shift_remove("private_key_file") {
+        let key = private_key(&beside(file, Path::new(named.as_str().unwrap_or_default())))?;
+        provider.insert("private_key".into(), json!(key));
+    }
+    Ok(())
+}
+
+/// A file that another names: below one's home, or beside that other.
+fn beside(other: Option<&Path>, file: &Path) -> PathBuf {
+    let of_home = |rest| Some(PathBuf::from(std::env::var_os("HOME")?).join(rest));
+    let file = file.strip_prefix("~").ok().and_then(of_home).unwrap_or_else(|| file.to_owned());
+    other.and_then(Path::parent).unwrap_or(Path::new("")).join(file)
 }
 
 fn private_key(file: &Path) -> Done<String> {

@@ -156,7 +156,7 @@ const IDENTITY: Key = key("identity", Kind::Object(&TARGET_IDENTITY), "The ident
 
 pub(super) static COMPUTE: Object = Object {
     name: "compute",
-    doc: "A compute target. `local`, `kubernetes`, `virtualmachine` and `slurm` run work; the others are kept as given.",
+    doc: "A compute target. `local`, `amlcompute`, `kubernetes`, `virtualmachine` and `slurm` run work; the others are kept as given.",
     keys: &[
         SCHEMA,
         key("name", Kind::Text, "The target's name; may be given on the command line instead."),
@@ -196,6 +196,7 @@ pub(super) static COMPUTE: Object = Object {
                 key("min_instances", Kind::COUNT, "Nodes that stay.").or("0"),
                 key("max_instances", Kind::COUNT, "The most nodes.").or("4"),
                 key("idle_time_before_scale_down", Kind::COUNT, "Seconds after which an idle node goes.").or("120"),
+                key("provider", Kind::Object(&NODE_PROVIDER), "Who brings the nodes; this machine when absent."),
                 SSH,
                 SSH_PUBLIC,
                 NETWORK,
@@ -327,6 +328,29 @@ static AMOUNTS: Object = Object {
         key("cpu", Kind::Label, "Cores: `2` or `500m`.").required(),
         key("memory", Kind::Label, "Memory: `4Gi`, `512Mi`.").required(),
         key("nvidia.com/gpu", Kind::Label, "Whole GPUs; under `limits` only.").or("0"),
+    ],
+    ..PLAIN
+};
+
+static NODE_PROVIDER: Object = Object {
+    name: "provider",
+    doc: "Who brings the nodes of a managed cluster, and takes them away.",
+    keys: &[
+        key(
+            "type",
+            Kind::Words(&["process", "ssh", "command"]),
+            "`process`: parts of the server's machine; `ssh`: machines that are there; `command`: a program of yours makes them.",
+        )
+        .required(),
+        key("hosts", Kind::List(&Kind::Either(&[Kind::Text, Kind::Map])), "`ssh`: the machines, each by its address or with keys `address`, `port`, `host_key`."),
+        key("user", Kind::Text, "`ssh`: the user."),
+        key("port", Kind::COUNT, "`ssh`: the port.").or("22"),
+        key("private_key_file", Kind::Text, "`ssh`: the file of the private key, on the machine of whoever creates the target."),
+        key("password", Kind::Text, "`ssh`: the password, where there is no key."),
+        key("jump_host", Kind::Text, "`ssh`: hosts on the way, as `user@host:port`, several between commas."),
+        key("program", Kind::Text, "`command`: the name of a file in the folder `providers` of the server's home."),
+        key("timeout_seconds", Kind::COUNT, "`command`: how long one call of it may take.").or("600"),
+        key("server_url", Kind::Text, "`command`: where nodes reach this server."),
     ],
     ..PLAIN
 };

@@ -12,7 +12,7 @@ use store::{Error, TargetRow, Tx};
 const GRACE_SECONDS: u64 = 3_600;
 
 /// What an operator is to launch, without what differs from server to server; `None` if the job has moved on meanwhile.
-pub(super) fn of(tx: &mut Tx<'_>, attempt: AttemptId, targets: &[TargetRow]) -> Result<Option<Launch>, Error> {
+pub(crate) fn of(tx: &mut Tx<'_>, attempt: AttemptId, targets: &[TargetRow]) -> Result<Option<Launch>, Error> {
     let Some((seq, number)) = attempt.parts() else { return Ok(None) };
     let Some(row) = tx.jobs_by_seq(&[seq])?.pop() else { return Ok(None) };
     let on = |target: &&TargetRow| target.workspace == row.job.workspace && target.target.compute == row.target;
@@ -49,7 +49,7 @@ pub(super) fn of(tx: &mut Tx<'_>, attempt: AttemptId, targets: &[TargetRow]) -> 
 }
 
 /// Adds where the agent inside finds this server, and its token.
-pub(super) fn complete(app: &App, launch: &mut Launch, url: &str) {
+pub(crate) fn complete(app: &App, launch: &mut Launch, url: &str) {
     launch.server = url.to_owned();
     launch.authority.clone_from(&app.settings.authority);
     launch.token = attempt_token(app.store.keyring(), &launch.attempt);

@@ -163,6 +163,7 @@ fn mistakes(kind: &str, inner: &Value) -> Vec<Mistake> {
         size(inner, &mut bad);
         word(inner, "vmPriority", &["Dedicated", "LowPriority"], &mut bad);
         duration(inner, "idleTimeBeforeShutdown", "idleTimeBeforeShutdown", &mut bad);
+        super::managed::mistakes(inner, &mut bad);
     }
     if let Some(scale) = inner.get("scaleSettings").filter(|scale| !scale.is_null()) {
         nodes(scale, &mut bad);

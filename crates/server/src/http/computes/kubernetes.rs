@@ -1,6 +1,6 @@
 //! Targets on clusters as resources: what their checks found, and what the cluster has.
 
-use super::view::amounts;
+use super::{check, managed, view::amounts};
 use crate::http::clusters::{self, attach};
 use domain::cluster::{ClusterFacts, ClusterInstanceType, ClusterNode};
 use serde_json::{Map, Value, json};
@@ -13,12 +13,14 @@ pub(super) const KIND: &str = "Kubernetes";
 pub(super) struct On {
     pub(super) target: TargetRow,
     facts: ClusterFacts,
+    /// Of a managed cluster.
+    managed: Option<managed::Nodes>,
 }
 
 /// Takes out of a body what the server adds to it when it shows it.
 pub(super) fn forget_shown(body: &mut Value) {
     if let Some(inner) = body["properties"]["properties"].as_object_mut() {
-        attach::SHOWN.iter().for_each(|key| drop(inner.remove(*key)));
+        attach::SHOWN.iter().chain(&managed::SHOWN).for_each(|key| drop(inner.remove(*key)));
     }
 }
 
@@ -26,7 +28,9 @@ impl On {
     pub(super) fn of(tx: &mut Tx<'_>, workspace: &str, row: &ComputeRow) -> Result<Option<On>, Error> {
         let Some(target) = tx.target(workspace, &row.name)? else { return Ok(None) };
         let facts = tx.facts(&target.cluster)?;
-        Ok(Some(On { target, facts }))
+        let managed = check::kind_of(row) == managed::KIND;
+        let managed = managed.then(|| managed::Nodes::of(tx, &target.cluster)).transpose()?;
+        Ok(Some(On { target, facts, managed }))
     }
 
     /// In the place where clients look for what went wrong.
@@ -57,6 +61,9 @@ impl On {
         ] {
             inner[key] = value;
         }
+        if let Some(nodes) = &self.managed {
+            nodes.describe(inner);
+        }
     }
 
     /// Every node with what it has and what of it is free.
@@ -72,6 +79,9 @@ impl On {
 
     /// Every node as clients list the nodes of a target.
     pub(super) fn listed(&self) -> Value {
+        if let Some(nodes) = &self.managed {
+            return nodes.listed();
+        }
         let one = |node: &ClusterNode| {
             let state = match (node.ready, node.free == node.allocatable) {
                 (false, _) => "unusable",

@@ -38,7 +38,9 @@ pub(super) fn of(workspace: &WorkspaceRow, row: &ComputeRow, on: Option<&On>) ->
         properties.entry(key).or_insert(value);
     }
     if let Some(on) = on {
-        properties.insert("provisioningState".into(), json!(on.target.state.as_str()));
+        let leaving = properties.remove("deleting").is_some();
+        let state = if leaving { "Deleting" } else { on.target.state.as_str() };
+        properties.insert("provisioningState".into(), json!(state));
         properties.insert("provisioningErrors".into(), on.errors());
     } else if check::runs_here(row) || check::is_pool(row) {
         properties.insert("provisioningState".into(), json!("Succeeded"));

@@ -1,0 +1,317 @@
+//! The role of a node of a managed cluster: joins, takes what it is given, and leaves when it is told to or not heard any more.
+//!
+//! What it is and where the server is comes in variables. The machine is the memory: what is told of it was just looked at.
+//! Invariants: nothing is begun twice; without a server work goes on, and a node that has none leaves when its lease is over.
+
+use crate::{
+    failure::{Done, Exit, Failure},
+    roles::{log_to, provide_crypto, small_runtime},
+};
+use api::{Client, ClientError, Connection};
+use compute::{Host, Look, PartState, Site, Trouble};
+use domain::machine::{MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePart, NodePoll, PartFate};
+use std::{
+    fs,
+    io::Read,
+    net::{ToSocketAddrs, UdpSocket},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+use tokio::time::{Instant, sleep, timeout};
+
+/// A node without work that has not reached the server for so long leaves.
+const LEASE: Duration = Duration::from_secs(600);
+/// How often a node with work looks at it; one without, less often.
+const LOOK: Duration = Duration::from_secs(2);
+const LOOK_IDLE: Duration = Duration::from_secs(60);
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// What a node is told by whoever started it.
+struct Told {
+    name: String,
+    key: String,
+    folder: PathBuf,
+    /// An address, or the path of a file that has one in it.
+    server: String,
+    join: String,
+    authority: Option<Vec<u8>>,
+}
+
+/// Why a node does not go on.
+enum Over {
+    /// As it was told.
+    Left,
+    /// The server knows it no more.
+    Unknown(String),
+    Failed(String),
+}
+
+pub(crate) fn run() -> Done<ExitCode> {
+    log_to(None)?;
+    provide_crypto();
+    let told = read(&|name| std::env::var(name).ok().filter(|value| !value.is_empty()))?;
+    let program =
+        std::env::current_exe().map_err(|error| Failure::file("cannot find this program's own file", &error))?;
+    match small_runtime()?.block_on(work(&told, program)) {
+        Over::Left => Ok(ExitCode::SUCCESS),
+        Over::Unknown(why) => {
+            Err(Failure::new(Exit::NotAllowed, format!("`{}` is no node any more", told.name)).because(why))
+        }
+        Over::Failed(why) => {
+            Err(Failure::new(Exit::Unreachable, format!("node `{}` cannot work", told.name)).because(why))
+        }
+    }
+}
+
+fn read(variable: &dyn Fn(&str) -> Option<String>) -> Done<Told> {
+    let mut missing = Vec::new();
+    let text = |file: String| fs::read_to_string(&file).map(|text| text.trim().to_owned()).ok();
+    let mut needed = |value: Option<String>, name: &str| {
+        if value.is_none() {
+            missing.push(format!("`{name}` is not set"));
+        }
+        value.unwrap_or_default()
+    };
+    let name = needed(variable("PEREGRINE_NODE"), "PEREGRINE_NODE");
+    let server = needed(variable("PEREGRINE_SERVER_FILE").or_else(|| variable("PEREGRINE_SERVER")), "PEREGRINE_SERVER");
+    let join = variable("PEREGRINE_JOIN_TOKEN").or_else(|| variable("PEREGRINE_JOIN_FILE").and_then(text));
+    let join = needed(join, "PEREGRINE_JOIN_TOKEN");
+    let home = variable("HOME").map(|home| format!("{home}/.peregrine-agent"));
+    let top = needed(variable("PEREGRINE_TOP").or(home), "HOME");
+    if !missing.is_empty() {
+        let failure = Failure::input("cannot tell which node this is").because(missing.join("; "));
+        return Err(
+            failure.hint("`peregrine agent node` is started by the provider of a managed cluster, which sets these")
+        );
+    }
+    let key = variable("PEREGRINE_NODE_KEY").unwrap_or_else(|| name.rsplit('-').next().unwrap_or(&name).to_owned());
+    if !key.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Err(Failure::input(format!("`{key}` is not the key of a node")).hint("use letters and digits"));
+    }
+    let authority = variable("PEREGRINE_CA").or_else(|| variable("PEREGRINE_CA_FILE").and_then(text));
+    let authority = authority.filter(|pem| !pem.is_empty()).map(String::into_bytes);
+    Ok(Told { folder: Path::new(&top).join(&key), name, key, server, join, authority })
+}
+
+impl Told {
+    /// Where the server is now; the way to it may change.
+    fn url(&self) -> String {
+        match self.server.starts_with('/') {
+            true => fs::read_to_string(&self.server).unwrap_or_default().trim().to_owned(),
+            false => self.server.clone(),
+        }
+    }
+
+    fn client(&self, token: &str) -> Result<Client, ClientError> {
+        Client::new(Connection { url: self.url(), token: token.to_owned(), authority: self.authority.clone() })
+    }
+
+    /// The key of this machine's own, made at first use.
+    fn own_key(&self) -> std::io::Result<String> {
+        fs::create_dir_all(&self.folder)?;
+        let path = self.folder.join("key");
+        if let Ok(key) = fs::read_to_string(&path)
+            && key.len() == 64
+        {
+            return Ok(key);
+        }
+        let mut bytes = [0_u8; 32];
+        fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        let key = store::secrets::hex(&bytes);
+        let _ = fs::remove_file(&path);
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        std::io::Write::write_all(&mut file, key.as_bytes())?;
+        Ok(key)
+    }
+}
+
+async fn work(told: &Told, program: PathBuf) -> Over {
+    let address = own_address(&told.url());
+    let host = Host::here(told.key.clone(), program, &told.server, address.clone()).await;
+    let mut host = match host {
+        Ok(host) => host,
+        Err(trouble) => return Over::Failed(trouble.why),
+    };
+    let facts = MachineFacts {
+        host: host.name().to_owned(),
+        address,
+        capacity: host.capacity(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let token = match join(told, &facts).await {
+        Ok(token) => token,
+        Err(over) => return over,
+    };
+    tracing::info!(node = told.name, "joined");
+    let mut node = Node { told, token, facts, client: None, heard: Instant::now(), leaving: false };
+    loop {
+        match node.round(&mut host).await {
+            Ok(()) => {}
+            Err(Over::Unknown(why)) => {
+                node.forget(&mut host).await;
+                return Over::Unknown(why);
+            }
+            Err(over) => return over,
+        }
+    }
+}
+
+/// Becomes the node. Asks until there is an answer, or the lease is over.
+async fn join(told: &Told, facts: &MachineFacts) -> Result<String, Over> {
+    let key = told.own_key().map_err(|error| Over::Failed(format!("cannot keep a key: {error}")))?;
+    let begun = Instant::now();
+    loop {
+        let joined = match told.client(&told.join) {
+            Ok(client) => client.post("/node/v1/join", &NodeJoin { key: key.clone(), facts: facts.clone() }).await,
+            Err(error) => Err(error),
+        };
+        match joined {
+            Ok(NodeJoined { token }) => return Ok(token),
+            Err(ClientError::Refused { status, message, .. }) if status != 429 && status < 500 => {
+                return Err(Over::Unknown(message));
+            }
+            Err(error) if begun.elapsed() >= LEASE => return Err(Over::Failed(error.to_string())),
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "cannot join yet");
+                sleep(AGAIN).await;
+            }
+        }
+    }
+}
+
+struct Node<'t> {
+    told: &'t Told,
+    token: String,
+    facts: MachineFacts,
+    client: Option<Client>,
+    /// When the server last answered.
+    heard: Instant,
+    leaving: bool,
+}
+
+impl Node<'_> {
+    async fn round(&mut self, host: &mut Host) -> Result<(), Over> {
+        let look = match host.look().await {
+            Ok(look) => look,
+            Err(trouble) => {
+                tracing::warn!("{trouble}");
+                sleep(AGAIN).await;
+                return Ok(());
+            }
+        };
+        let holds = parts(&look);
+        let busy = holds.iter().any(|part| part.fate == PartFate::Runs);
+        if self.leaving && !busy {
+            // What ended is told once more, if anyone listens.
+            let _ = timeout(AGAIN, self.ask(holds)).await;
+            return Err(Over::Left);
+        }
+        let held = !holds.is_empty();
+        let answer = match timeout(if held { LOOK } else { LOOK_IDLE }, self.ask(holds)).await {
+            Err(_) => return Ok(()),
+            Ok(Ok(answer)) => answer,
+            Ok(Err(ClientError::Refused { status: 401 | 403 | 410, message, .. })) => {
+                return Err(Over::Unknown(message));
+            }
+            Ok(Err(error)) => {
+                self.client = None;
+                if !busy && self.heard.elapsed() >= LEASE {
+                    return Err(Over::Failed(format!("its lease is over: {error}")));
+                }
+                sleep(AGAIN).await;
+                return Ok(());
+            }
+        };
+        self.heard = Instant::now();
+        if let Err(trouble) = self.act(host, answer).await {
+            tracing::warn!("{trouble}");
+            sleep(AGAIN).await;
+        }
+        Ok(())
+    }
+
+    async fn ask(&mut self, holds: Vec<NodePart>) -> Result<NodeAnswer, ClientError> {
+        let url = self.told.url();
+        if self.client.as_ref().is_none_or(|client| client.url() != url) {
+            self.client = Some(self.told.client(&self.token)?);
+        }
+        let client = self.client.clone().expect("it was just made");
+        client.post("/node/v1/poll", &NodePoll { facts: self.facts.clone(), holds }).await
+    }
+
+    async fn act(&mut self, host: &mut Host, answer: NodeAnswer) -> Result<(), Trouble> {
+        for (launch, parts) in &answer.launch {
+            host.begin(launch, parts).await?;
+        }
+        for attempt in &answer.remove {
+            host.remove(attempt).await?;
+        }
+        if answer.leave && !std::mem::replace(&mut self.leaving, true) {
+            host.notice().await?;
+        }
+        if self.leaving {
+            sleep(Duration::from_millis(200)).await;
+        }
+        Ok(())
+    }
+
+    /// Nobody waits for what runs here any more.
+    async fn forget(&self, host: &mut Host) {
+        let held = host.look().await.map(|look| look.held).unwrap_or_default();
+        for held in held {
+            let _ = host.remove(&held.attempt).await;
+        }
+    }
+}
+
+fn parts(look: &Look) -> Vec<NodePart> {
+    let mut all = Vec::new();
+    for held in &look.held {
+        for part in &held.parts {
+            let fate = match part.state.clone() {
+                PartState::Runs(_) | PartState::Waits(_) => PartFate::Runs,
+                PartState::Left => PartFate::Left,
+                PartState::Gone { code, why, retryable } => PartFate::Gone { code, why, retryable },
+            };
+            all.push(NodePart { attempt: held.attempt.clone(), part: part.index, fate });
+        }
+    }
+    all
+}
+
+/// The address by which this machine leaves for the server, at which others find it.
+fn own_address(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let target = rest.split('/').next().unwrap_or_default();
+    let target = if target.contains(':') { target.to_owned() } else { format!("{target}:443") };
+    let found = || {
+        let target = target.to_socket_addrs().ok()?.next()?;
+        let socket = UdpSocket::bind(if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }).ok()?;
+        // Nothing is sent: the system only chooses the way.
+        socket.connect(target).ok()?;
+        Some(socket.local_addr().ok()?.ip().to_string())
+    };
+    found().unwrap_or_else(|| "127.0.0.1".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_is_missing_is_told_at_once() {
+        let Err(failure) = read(&|_| None) else { panic!("nothing was set") };
+        let told = format!("{failure:?}");
+        for name in ["PEREGRINE_NODE", "PEREGRINE_SERVER", "PEREGRINE_JOIN_TOKEN", "HOME"] {
+            assert!(told.contains(&format!("`{name}` is not set")), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_machine_finds_the_address_that_leads_to_the_server() {
+        assert_eq!(own_address("https://127.0.0.1:7423"), "127.0.0.1");
+        assert_eq!(own_address("nonsense"), "127.0.0.1");
+    }
+}

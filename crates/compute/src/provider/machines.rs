@@ -1,0 +1,199 @@
+//! Nodes on machines that are there already: this one, carved up, or others reached by SSH, one node each.
+
+use super::{Found, Order, Provider};
+use crate::{
+    Login, Trouble,
+    shell::{Shell, quote},
+    ssh::{self, Connection, scripts},
+};
+use domain::{Resources, cluster::Finding};
+use std::{path::PathBuf, sync::Arc};
+use tokio::sync::Mutex;
+
+/// A machine and how it is spoken to.
+struct Place {
+    host: String,
+    shell: Shell,
+    /// Of our program there; empty until it was reached.
+    digest: String,
+}
+
+/// Machines on which nodes are processes of ours.
+#[derive(Clone)]
+pub struct Machines(Arc<Mutex<Inner>>);
+
+struct Inner {
+    /// Tells this cluster's folders from those of others.
+    key: String,
+    places: Vec<Place>,
+    program: PathBuf,
+    /// Where the server listens, as `https` and `127.0.0.1:7423`.
+    server: (String, String),
+    authority: String,
+    /// On this machine: the folder of all nodes.
+    top: Option<PathBuf>,
+}
+
+impl Machines {
+    /// This machine; as many nodes as are wanted share it. Their folders lie in `top`.
+    pub fn here(key: String, top: PathBuf, program: PathBuf, server: (String, String), authority: String) -> Machines {
+        let place = Place { host: "this machine".to_owned(), shell: Shell::Here, digest: String::new() };
+        let inner = Inner { key, places: vec![place], program, server, authority, top: Some(top) };
+        Machines(Arc::new(Mutex::new(inner)))
+    }
+
+    /// Machines reached by SSH. `folder` is for what is known of them.
+    pub fn there(
+        key: String,
+        (logins, folder): (Vec<Login>, PathBuf),
+        program: PathBuf,
+        server: (String, String),
+        authority: String,
+    ) -> Result<Machines, Trouble> {
+        let place = |(at, login): (usize, Login)| {
+            let host = login.host.clone();
+            let connection = Connection::new(login, folder.join(at.to_string()))?;
+            Ok(Place { host, shell: Shell::There(Box::new(connection)), digest: String::new() })
+        };
+        let places = logins.into_iter().enumerate().map(place).collect::<Result<Vec<_>, Trouble>>()?;
+        Ok(Machines(Arc::new(Mutex::new(Inner { key, places, program, server, authority, top: None }))))
+    }
+}
+
+impl Inner {
+    /// What comes before every script: where the folders of nodes lie.
+    fn top(&self) -> String {
+        self.top
+            .as_ref()
+            .map_or_else(String::new, |top| format!("PEREGRINE_TOP={}\n", quote(&top.display().to_string())))
+    }
+
+    async fn reach(&mut self, at: usize) -> Result<(), Trouble> {
+        let (scheme, listens) = self.server.clone();
+        let url = format!("{scheme}://{listens}");
+        let (top, key) = (self.top(), self.key.clone());
+        let place = &mut self.places[at];
+        if place.shell.is_open() && !place.digest.is_empty() {
+            return Ok(());
+        }
+        place.digest = match place.shell {
+            Shell::Here => {
+                // Nodes that are there already may have known another address.
+                let folder = scripts::folder(&key);
+                let script = format!(
+                    "{top}{}{folder}mkdir -p \"$d\" && printf %s {} > \"$d/server.new\" && mv \"$d/server.new\" \"$d/server\"\n",
+                    scripts::WORDS,
+                    quote(&url)
+                );
+                place.shell.script(&script).await?;
+                "here".to_owned()
+            }
+            Shell::There(_) => ssh::reach(&mut place.shell, &key, &(scheme, listens), &self.program).await?.digest,
+        };
+        Ok(())
+    }
+
+    /// The nodes on one machine, with the folders they lie in.
+    async fn nodes(&mut self, at: usize) -> Result<Vec<(String, Found)>, Trouble> {
+        self.reach(at).await?;
+        let script = format!("{}{}{}", self.top(), scripts::WORDS, scripts::NODES);
+        let said = self.places[at].shell.script(&script).await?;
+        Ok(said.lines().filter_map(read).collect())
+    }
+}
+
+/// `alive|dead FOLDER NAME LAST WORDS…`
+fn read(line: &str) -> Option<(String, Found)> {
+    let mut words = line.splitn(4, ' ');
+    let (state, folder, name) = (words.next()?, words.next()?, words.next()?);
+    let last = words.next().unwrap_or_default().trim();
+    let last = if last.is_empty() { "it printed nothing".to_owned() } else { format!("the last it printed: {last}") };
+    let dead = (state == "dead").then(|| format!("its agent has ended; {last}"));
+    Some((folder.to_owned(), Found { name: name.to_owned(), dead }))
+}
+
+/// Paths below a node's folder are names of sockets, and must be short.
+fn short(name: &str) -> &str {
+    name.rsplit('-').next().unwrap_or(name)
+}
+
+impl Provider for Machines {
+    async fn create(&self, order: &Order) -> Result<(), Trouble> {
+        let mut inner = self.0.lock().await;
+        let mut why = Vec::new();
+        for at in 0..inner.places.len() {
+            let there = match inner.nodes(at).await {
+                Ok(nodes) => nodes,
+                Err(trouble) => {
+                    why.push(format!("`{}`: {trouble}", inner.places[at].host));
+                    continue;
+                }
+            };
+            let here = matches!(inner.places[at].shell, Shell::Here);
+            // One that was here stays here, and is started again if it has ended.
+            if !here && !there.is_empty() && there.iter().all(|(_, found)| found.name != order.name) {
+                continue;
+            }
+            let program = match here {
+                true => quote(&inner.program.display().to_string()),
+                false => scripts::program(&inner.places[at].digest),
+            };
+            let file = format!("\"$top/\"{}/server", quote(&inner.key));
+            let node = (order.name.as_str(), order.token.as_str());
+            let start = scripts::start_node(short(&order.name), node, &inner.authority, (&file, &program));
+            let script = format!("{}{start}", inner.top());
+            return inner.places[at].shell.script(&script).await.map(drop);
+        }
+        let why = if why.is_empty() { "each has a node already".to_owned() } else { why.join("; ") };
+        Err(Trouble::new("hosts", format!("none of the {} machines can be had: {why}", inner.places.len())))
+    }
+
+    async fn delete(&self, name: &str) -> Result<(), Trouble> {
+        let mut inner = self.0.lock().await;
+        for at in 0..inner.places.len() {
+            let there = inner.nodes(at).await;
+            // A machine that cannot be asked may have it.
+            let Some((folder, _)) = there?.into_iter().find(|(_, found)| found.name == name) else { continue };
+            let script = format!("{}{}", inner.top(), scripts::end_node(&folder));
+            inner.places[at].shell.script(&script).await?;
+        }
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Option<Vec<Found>>, Trouble> {
+        let mut inner = self.0.lock().await;
+        let mut all = Vec::new();
+        for at in 0..inner.places.len() {
+            match inner.nodes(at).await {
+                Ok(nodes) => all.extend(nodes.into_iter().map(|(_, found)| found)),
+                Err(_) => return Ok(None),
+            }
+        }
+        Ok(Some(all))
+    }
+
+    async fn offers(&self, size: &Resources) -> Result<Resources, Trouble> {
+        let inner = &mut *self.0.lock().await;
+        let Some(place) = inner.places.first_mut().filter(|_| inner.top.is_some()) else { return Ok(*size) };
+        // A node is never larger than the machine it is a part of.
+        let has = ssh::amounts(&mut place.shell).await?;
+        Ok(Resources {
+            cpu_milli: size.cpu_milli.min(has.cpu_milli),
+            memory_bytes: size.memory_bytes.min(has.memory_bytes),
+            gpus: size.gpus.min(has.gpus),
+        })
+    }
+
+    async fn check(&self) -> Vec<Finding> {
+        let mut inner = self.0.lock().await;
+        let mut findings = Vec::new();
+        for at in 0..inner.places.len() {
+            let (passed, detail) = match inner.reach(at).await {
+                Ok(()) => (true, format!("{} can have nodes", inner.places[at].host)),
+                Err(trouble) => (false, format!("`{}`: {trouble}", inner.places[at].host)),
+            };
+            findings.push(Finding { check: "hosts".to_owned(), passed, detail });
+        }
+        findings
+    }
+}

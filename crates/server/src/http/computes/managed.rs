@@ -1,0 +1,181 @@
+//! Managed clusters as resources: what a provider of nodes must be told, the nodes there are, and how they are taken back.
+
+use super::{LOCAL, check, find};
+use crate::{
+    app::App,
+    http::{
+        At, Body,
+        change::{self, Halt},
+        operations::Ticket,
+    },
+    problem::Problem,
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use domain::{Timestamp, cluster::Finding, machine::Standing, spec::Mistake};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use store::{Bell, ComputeRow, Error, MachineRow, TargetRow, TargetState, Tx};
+
+/// The kind of these targets, as records spell it.
+pub(super) const KIND: &str = "AmlCompute";
+/// What the server adds when it shows one.
+pub(super) const SHOWN: [&str; 5] =
+    ["allocationState", "allocationStateTransitionTime", "currentNodeCount", "targetNodeCount", "nodeStateCounts"];
+const PROVIDERS: [&str; 3] = ["process", "ssh", "command"];
+
+/// The nodes of a cluster, each with the job that it has.
+pub(super) struct Nodes(Vec<(MachineRow, Option<String>)>);
+
+impl Nodes {
+    pub(super) fn of(tx: &mut Tx<'_>, cluster: &str) -> Result<Nodes, Error> {
+        let mut at_work = BTreeMap::new();
+        for part in tx.machine_parts(cluster)? {
+            let Some((seq, _)) = part.attempt.parts() else { continue };
+            let job = tx.jobs_by_seq(&[seq])?.pop().map(|row| row.job.name.to_string());
+            at_work.insert(part.machine, job);
+        }
+        let rows = tx.machines(cluster)?.into_iter();
+        let with_job = |row: MachineRow| {
+            let job = at_work.get(&row.name).cloned().flatten();
+            (row, job)
+        };
+        Ok(Nodes(rows.map(with_job).collect()))
+    }
+
+    /// The numbers clients look for.
+    pub(super) fn describe(&self, inner: &mut Value) {
+        let count = |word: &str| self.0.iter().filter(|(row, job)| state(row, job.as_ref()) == word).count();
+        let there = self.0.iter().filter(|(row, _)| row.standing != Standing::Gone).count();
+        let staying = self.0.iter().filter(|(row, _)| matches!(row.standing, Standing::Preparing | Standing::Ready));
+        let staying = staying.count();
+        let steady = self.0.iter().all(|(row, _)| matches!(row.standing, Standing::Ready | Standing::Gone));
+        let last = self.0.iter().map(|(row, _)| row.since).max();
+        inner["allocationState"] = json!(if steady { "Steady" } else { "Resizing" });
+        if let Some(last) = last {
+            inner["allocationStateTransitionTime"] = json!(last.iso());
+        }
+        inner["currentNodeCount"] = json!(there);
+        inner["targetNodeCount"] = json!(staying);
+        inner["nodeStateCounts"] = json!({
+            "idleNodeCount": count("idle"), "runningNodeCount": count("running"), "preparingNodeCount": count("preparing"),
+            "unusableNodeCount": count("unusable"), "leavingNodeCount": count("leaving"),
+            "preemptedNodeCount": count("preempted"),
+        });
+        let wrong = self.0.iter().filter(|(row, _)| !row.reason.is_empty() && row.standing != Standing::Leaving);
+        let wrong = wrong.map(|(row, _)| json!({"node": row.name, "since": row.since.iso(), "reason": row.reason}));
+        inner["errors"] = wrong.collect();
+    }
+
+    /// Every node as clients list them.
+    pub(super) fn listed(&self) -> Value {
+        let one = |(row, job): &(MachineRow, Option<String>)| {
+            json!({
+                "nodeId": row.name, "privateIpAddress": (!row.facts.address.is_empty()).then_some(&row.facts.address),
+                "publicIpAddress": null, "port": null, "runId": job, "nodeState": state(row, job.as_ref()),
+                "reason": (!row.reason.is_empty()).then_some(&row.reason), "host": (!row.facts.host.is_empty()).then_some(&row.facts.host),
+                "capacity": row.ordered, "seenAt": row.seen_at.map(Timestamp::iso),
+            })
+        };
+        self.0.iter().map(one).collect()
+    }
+}
+
+fn state(row: &MachineRow, job: Option<&String>) -> &'static str {
+    match (row.standing, job) {
+        (Standing::Ready, Some(_)) => "running",
+        (Standing::Ready, None) => "idle",
+        (Standing::Gone, _) => "unusable",
+        (standing, _) => standing.as_str(),
+    }
+}
+
+/// What is wrong with what brings the nodes.
+pub(super) fn mistakes(inner: &Value, bad: &mut Vec<Mistake>) {
+    let provider = &inner["nodeProvider"];
+    if provider.is_null() {
+        return;
+    }
+    let at = "properties.nodeProvider";
+    let kind = provider["type"].as_str().unwrap_or_default();
+    if !PROVIDERS.contains(&kind) {
+        let known = PROVIDERS.map(|kind| format!("`{kind}`")).join(", ");
+        bad.push(Mistake::new(
+            format!("{at}.type"),
+            format!("`{kind}` brings no nodes"),
+            format!("it is one of {known}"),
+        ));
+    }
+    if kind == "ssh" && !provider["hosts"].as_array().is_some_and(|hosts| !hosts.is_empty()) {
+        bad.push(Mistake::new(format!("{at}.hosts"), "no machine is named", "list their names or addresses"));
+    }
+    let program = provider["program"].as_str().unwrap_or_default();
+    let plain = !program.is_empty() && !program.starts_with('.') && !program.contains(['/', '\\', '\0']);
+    if kind == "command" && !plain {
+        let fix = "name a file in the folder `providers` of the server's home, without a path";
+        bad.push(Mistake::new(format!("{at}.program"), format!("`{program}` is not the name of a program"), fix));
+    }
+}
+
+/// Begins to take a cluster away: nobody is sent there any more, and when its last node is gone so is it.
+pub(super) fn delete(
+    tx: &mut Tx<'_>,
+    (workspace, row): (&str, &ComputeRow),
+    target: TargetRow,
+    (ticket, resource): (&Ticket, &str),
+    now: Timestamp,
+) -> Result<(), Error> {
+    let mut body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    body["properties"]["deleting"] = json!(ticket.id());
+    tx.put_compute(workspace, &ComputeRow { body: body.to_string(), changed_at: now, ..row.clone() }, None)?;
+    let findings = vec![Finding { check: "deleted".into(), passed: false, detail: "it is being deleted".into() }];
+    tx.put_target(&TargetRow { state: TargetState::Failed, findings, ..target })?;
+    ticket.begun(tx, workspace, resource, now)?;
+    tx.ring(Bell::Clusters);
+    Ok(())
+}
+
+/// Takes a node back, as whoever owns it might: what runs there is asked to end, and is tried again elsewhere.
+pub(crate) async fn preempt(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Body(body): Body<Value>,
+) -> Result<Json<Value>, Problem> {
+    let workspace = app.workspace(&at.workspace).await?;
+    let (key, name, now) = (workspace.name.clone(), at.name.clone(), app.now());
+    let wanted = body["nodeId"].as_str().map(str::to_owned);
+    let taken = change::change(&app, move |tx| {
+        if name.eq_ignore_ascii_case(LOCAL) {
+            return Err(Halt::from(Problem::conflict("`local` is the machine of this server and is not taken back")));
+        }
+        let row = find(tx, &key, &name)?;
+        if check::kind_of(&row) != KIND {
+            let message = format!(
+                "compute target `{}` is of type `{}` and has no nodes to take back",
+                row.name,
+                check::kind_of(&row)
+            );
+            return Err(Problem::conflict(message).into());
+        }
+        let cluster = store::site_name(&key, &row.name);
+        let nodes = Nodes::of(tx, &cluster)?.0;
+        let there =
+            |(row, _): &&(MachineRow, Option<String>)| matches!(row.standing, Standing::Preparing | Standing::Ready);
+        // Without a name, one that has work.
+        let found = match &wanted {
+            Some(wanted) => nodes.iter().filter(there).find(|(row, _)| row.name == *wanted),
+            None => nodes.iter().filter(there).max_by_key(|(_, job)| job.is_some()),
+        };
+        let Some((node, _)) = found else {
+            let names: Vec<String> = nodes.iter().filter(there).map(|(row, _)| row.name.clone()).collect();
+            return Err(Problem::missing("node", wanted.as_deref().unwrap_or("any"), &names).into());
+        };
+        let reason = "it was taken back".to_owned();
+        tx.put_machine(&MachineRow { standing: Standing::Preempted, reason, since: now, ..node.clone() })?;
+        Ok(node.name.clone())
+    })
+    .await?;
+    Ok(Json(json!({"nodeId": taken, "nodeState": "preempted"})))
+}

@@ -1,0 +1,175 @@
+//! Nodes of managed clusters: how a machine joins, and what it hears and tells from then on.
+//!
+//! Invariants: a token to join with is good for one machine; a node is told of its own parts only; what a node says of its size
+//! is compared with what was ordered.
+
+use super::{
+    Body,
+    agents::WAIT,
+    change::{self, Halt},
+    clusters::launch,
+};
+use crate::{
+    app::App,
+    auth::{Caller, Who, digest, machine_token},
+    problem::Problem,
+};
+use axum::{Extension, Json, extract::State, http::HeaderMap};
+use domain::{
+    AttemptId, Timestamp,
+    cluster::Launch,
+    machine::{MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePoll, PartFate, Standing},
+};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use store::{Bell, Error, MachineRow, Tx};
+use tokio::time::Instant;
+
+/// A node is written down as seen at least this often.
+const SEEN_EVERY_MS: i64 = 5_000;
+
+/// A machine takes the name that its token is for. One that asks again, because it did not hear the answer, gets the same.
+pub(crate) async fn join(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Body(join): Body<NodeJoin>,
+) -> Result<Json<NodeJoined>, Problem> {
+    let Who::Joining { cluster, machine } = &caller.who else {
+        return Err(Problem::forbidden(
+            "this is for a machine with the token of a node that has not joined".to_owned(),
+        ));
+    };
+    if join.key.len() < 32 {
+        return Err(Problem::bad("`key` has at least 32 characters, made by chance"));
+    }
+    let key = digest(&join.key);
+    let (place, name, print, now) = (cluster.clone(), machine.clone(), key.clone(), app.now());
+    change::change(&app, move |tx| {
+        let row = tx.machine(&place, &name)?.ok_or_else(|| gone(&name))?;
+        if !row.joined.is_empty() && row.joined != print {
+            let message = format!("node `{name}` has joined from another machine; a token is good for one");
+            return Err(Halt::from(Problem::conflict(message)));
+        }
+        if row.standing != Standing::Preparing && row.joined.is_empty() {
+            return Err(gone(&name).into());
+        }
+        let row = MachineRow { joined: print, ..row };
+        Ok(tx.put_machine(&heard(row, join.facts, now))?)
+    })
+    .await?;
+    Ok(Json(NodeJoined { token: machine_token(app.store.keyring(), cluster, machine, &key) }))
+}
+
+pub(crate) async fn poll(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Body(poll): Body<NodePoll>,
+) -> Result<Json<NodeAnswer>, Problem> {
+    let Who::Machine { cluster, machine, .. } = caller.who else {
+        return Err(Problem::forbidden("this is for a node that has joined".to_owned()));
+    };
+    tell(&app, &cluster, &machine, &poll).await?;
+    let url = app.reached_by(&headers);
+    let holds: BTreeSet<AttemptId> = poll.holds.iter().map(|part| part.attempt.clone()).collect();
+    let mut bell = app.store.changed(Bell::Machines);
+    let deadline = Instant::now() + WAIT;
+    loop {
+        bell.mark_unchanged();
+        let (place, name, held) = (cluster.clone(), machine.clone(), holds.clone());
+        let mut answer = change::look(&app, move |tx| answer(tx, &place, &name, &held)).await?;
+        if answer != NodeAnswer::default() || Instant::now() >= deadline {
+            answer.launch.iter_mut().for_each(|(launch, _)| launch::complete(&app, launch, &url));
+            return Ok(Json(answer));
+        }
+        let _ = tokio::time::timeout_at(deadline, bell.changed()).await;
+    }
+}
+
+/// Writes down what a node says, where that is news.
+async fn tell(app: &App, cluster: &str, machine: &str, poll: &NodePoll) -> Result<(), Problem> {
+    let (place, name, poll, now) = (cluster.to_owned(), machine.to_owned(), poll.clone(), app.now());
+    let (known, asked) = (place.clone(), name.clone());
+    let (row, parts) = change::look(app, move |tx| {
+        let row = tx.machine(&known, &asked)?.ok_or_else(|| gone(&asked))?;
+        Ok((row, tx.parts_of_machine(&known, &asked)?))
+    })
+    .await?;
+    let after = heard(row.clone(), poll.facts, now);
+    let differs = MachineRow { seen_at: row.seen_at, ..after.clone() } != row;
+    let news: Vec<_> = poll
+        .holds
+        .into_iter()
+        .filter(|told| {
+            let known = parts.iter().find(|part| part.attempt == told.attempt && part.part == told.part);
+            known.is_some_and(|part| !over(part.fate.as_ref()) && part.fate.as_ref() != Some(&told.fate))
+        })
+        .collect();
+    let stale = row.seen_at.is_none_or(|seen| now.0 - seen.0 >= SEEN_EVERY_MS);
+    if !differs && news.is_empty() && !stale {
+        return Ok(());
+    }
+    let written = app.store.write(move |tx| {
+        match differs {
+            true => tx.put_machine(&after)?,
+            false => tx.see_machine(&place, &name, now)?,
+        }
+        news.iter().try_for_each(|told| tx.put_fate(&told.attempt, told.part, &told.fate))
+    });
+    Ok(written.await?)
+}
+
+fn over(fate: Option<&PartFate>) -> bool {
+    matches!(fate, Some(PartFate::Left | PartFate::Gone { .. }))
+}
+
+/// A node as it stands after it was heard of.
+fn heard(row: MachineRow, facts: MachineFacts, now: Timestamp) -> MachineRow {
+    let lies = falls_short(&row, &facts);
+    let (standing, reason) = match (row.standing, lies) {
+        (Standing::Preparing | Standing::Ready, Some(why)) => (Standing::Unusable, why),
+        (Standing::Preparing, None) => (Standing::Ready, String::new()),
+        (standing, _) => (standing, row.reason.clone()),
+    };
+    let since = if standing == row.standing { row.since } else { now };
+    MachineRow { facts, standing, reason, since, seen_at: Some(now), ..row }
+}
+
+/// How a machine is less than what was ordered. Some memory is the kernel's own.
+fn falls_short(row: &MachineRow, facts: &MachineFacts) -> Option<String> {
+    let (has, ordered) = (&facts.capacity, &row.ordered);
+    let fits = has.cpu_milli >= ordered.cpu_milli
+        && has.memory_bytes >= ordered.memory_bytes / 10 * 8
+        && has.gpus >= ordered.gpus;
+    (!fits).then(|| format!("it has {}, and {} were ordered", has.humane(), ordered.humane()))
+}
+
+/// What a node is to do, compared with what it holds.
+fn answer(tx: &mut Tx<'_>, cluster: &str, machine: &str, holds: &BTreeSet<AttemptId>) -> Result<NodeAnswer, Halt> {
+    let row = tx.machine(cluster, machine)?.ok_or_else(|| gone(machine))?;
+    let parts = tx.parts_of_machine(cluster, machine)?;
+    let own: HashSet<&AttemptId> = parts.iter().map(|part| &part.attempt).collect();
+    let remove = holds.iter().filter(|attempt| !own.contains(attempt)).cloned().collect();
+    let leave = matches!(row.standing, Standing::Leaving | Standing::Preempted | Standing::Unusable);
+    let mut begin: BTreeMap<AttemptId, Vec<u32>> = BTreeMap::new();
+    for part in parts.iter().filter(|part| part.fate.is_none() && !holds.contains(&part.attempt) && !leave) {
+        begin.entry(part.attempt.clone()).or_default().push(part.part);
+    }
+    Ok(NodeAnswer { launch: launches(tx, cluster, begin)?, remove, leave })
+}
+
+fn launches(
+    tx: &mut Tx<'_>,
+    cluster: &str,
+    begin: BTreeMap<AttemptId, Vec<u32>>,
+) -> Result<Vec<(Launch, Vec<u32>)>, Error> {
+    let targets = tx.targets_on(cluster)?;
+    let mut all = Vec::new();
+    for (attempt, parts) in begin {
+        all.extend(launch::of(tx, attempt, &targets)?.map(|launch| (launch, parts)));
+    }
+    Ok(all)
+}
+
+fn gone(machine: &str) -> Problem {
+    Problem::gone(format!("there is no node `{machine}` any more"))
+}

@@ -1,0 +1,222 @@
+//! Managed clusters: nodes come with work and go without it, whoever brings them; what they run lives through the loss of agents
+//! and of the server, and nothing of them is left behind.
+
+use crate::{
+    harness::{Home, binary, processes_with, signal},
+    ssh::Machine,
+};
+use serde_json::Value;
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Command};
+
+const ON: &str = "compute: azureml:crew";
+
+fn create(home: &Home, more: &str) {
+    home.file("crew.yml", &format!("name: crew\ntype: amlcompute\nsize: Standard_D1_v2\n{more}\n"));
+    home.ok(&["compute", "create", "-f", "crew.yml"]);
+}
+
+/// Names and states of the nodes.
+fn nodes(home: &Home) -> Vec<(String, String)> {
+    let listed = home.json(&["compute", "list-nodes", "-n", "crew"]);
+    let word = |node: &Value, key: &str| node[key].as_str().unwrap().to_owned();
+    let all = listed.as_array().unwrap().iter();
+    all.map(|node| (word(node, "node_id"), word(node, "node_state"))).collect()
+}
+
+fn states(home: &Home) -> Vec<String> {
+    nodes(home).into_iter().map(|(_, state)| state).collect()
+}
+
+fn why(home: &Home, job: &str) -> String {
+    home.ok(&["job", "why", "-n", job])
+}
+
+/// The processes that are nodes of this home's.
+fn agents(home: &Home) -> Vec<i32> {
+    let of_home = processes_with(&home.path().display().to_string());
+    of_home.into_iter().filter(|(_, line)| line.contains("agent node")).map(|(pid, _)| pid).collect()
+}
+
+#[test]
+fn a_cluster_grows_with_its_work_and_shrinks_to_nothing() {
+    let home = Home::new();
+    create(&home, "max_instances: 3\nidle_time_before_scale_down: 3");
+    assert!(nodes(&home).is_empty());
+    home.file("data/in.txt", "seven\n");
+    let hello = home
+        .stream("cat ${{inputs.data}}/in.txt", &format!("{ON}\ninputs: {{data: {{type: uri_folder, path: data}}}}"));
+    assert_eq!((hello.code, hello.out.as_str()), (Some(0), "seven\n"), "{}", hello.err);
+    assert_eq!(states(&home), ["idle"]);
+
+    // A gang is begun whole, on nodes of its own, and a job behind it waits.
+    let gang = format!(
+        "{ON}\ndistribution: {{type: pytorch, process_count_per_instance: 1}}\nresources: {{instance_count: 3}}"
+    );
+    home.begin("gang", "echo rank $RANK of $WORLD_SIZE; sleep 2", &gang);
+    home.until_status("gang", "Running");
+    home.begin("behind", "true", ON);
+    home.until("the reason to wait", || why(&home, "behind").contains("3 of at most 3 at work"));
+    assert_eq!(states(&home), ["running"; 3]);
+    assert_eq!(home.ended("gang")["status"], "Completed", "{}", why(&home, "gang"));
+    assert_eq!(home.ended("behind")["status"], "Completed");
+    home.job_file("more.yml", "true", &format!("{ON}\nresources: {{instance_count: 4}}"));
+    home.ok(&["job", "create", "-f", "more.yml", "-n", "more", "-o", "none"]);
+    assert_eq!(home.ended("more")["status"], "Failed");
+    assert!(why(&home, "more").contains("needs 4 nodes and `crew` has 3 at most"), "{}", why(&home, "more"));
+
+    home.until("the last node to go", || nodes(&home).is_empty() && agents(&home).is_empty());
+    home.ok(&["compute", "update", "-n", "crew", "--min-instances", "1"]);
+    home.until("the least", || states(&home) == ["idle"]);
+
+    // A name is joined by one machine.
+    let token = fs::read_dir(home.home().join("n")).unwrap().flatten();
+    let token = token.flat_map(|cluster| fs::read_dir(cluster.path()).unwrap().flatten());
+    let token = token.map(|node| node.path().join("join")).find(|file| file.is_file()).unwrap();
+    let second = |token: &str| {
+        let mut agent = Command::new(binary());
+        agent
+            .args(["agent", "node"])
+            .env("PEREGRINE_TOP", home.path().join("thief"))
+            .env("PEREGRINE_JOIN_TOKEN", token);
+        agent
+            .env("PEREGRINE_NODE", &nodes(&home)[0].0)
+            .env("PEREGRINE_CA_FILE", home.home().join("keys/authority.pem"));
+        let url = home.json(&["server", "status"])["url"].as_str().unwrap().to_owned();
+        crate::harness::said(agent.env("PEREGRINE_SERVER", url).output().unwrap())
+    };
+    second(&fs::read_to_string(&token).unwrap()).must(3, &["has joined from another machine"]);
+    second("join.@default/crew/crew-000000.0").must(3, &["the token is not one of this server's"]);
+
+    home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
+    assert!(agents(&home).is_empty());
+    assert_eq!(home.json(&["compute", "list"]).as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_runs_on_a_node_lives_through_the_loss_of_its_agent_and_of_the_server() {
+    let home = Home::new();
+    create(&home, "max_instances: 2\nidle_time_before_scale_down: 300\ntier: low_priority");
+    let steps = "for i in 1 2 3 4 5 6 7 8 9; do echo step $i; sleep 1; done";
+    home.begin("steps", steps, ON);
+    home.until_status("steps", "Running");
+    assert!(signal(agents(&home)[0], "KILL"));
+    assert!(home.kill("server"));
+    assert_eq!(home.ended("steps")["status"], "Completed", "{}", why(&home, "steps"));
+    let all: String = (1..=9).map(|n| format!("step {n}\n")).collect();
+    assert_eq!(home.log("steps"), all, "{}", why(&home, "steps"));
+    home.until("the agent to be started again", || agents(&home).len() == 1 && states(&home) == ["idle"]);
+
+    // Taken back: the job is told, and tried again on another node, with what it had written down.
+    let work = "mkdir -p ${{outputs.kept}}\nif [ -e ${{outputs.kept}}/half ]; then echo again; exit 0; fi\n\
+                trap 'echo told; touch ${{outputs.kept}}/half; exit 143' TERM\necho first\nfor i in $(seq 600); do sleep 0.1; done";
+    let kept =
+        "outputs: {kept: {type: uri_folder, mode: rw_mount, path: azureml://datastores/workspaceblobstore/paths/kept}}";
+    home.begin("taken", work, &format!("{ON}\n{kept}"));
+    home.until("its first line", || home.log("taken").contains("first"));
+    let before = nodes(&home)[0].0.clone();
+    home.ok(&["compute", "preempt", "-n", "crew"]);
+    assert_eq!(home.ended("taken")["status"], "Completed", "{}", why(&home, "taken"));
+    home.until("the node to go", || nodes(&home).iter().all(|(name, _)| *name != before));
+    home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
+    home.until("a clean machine", || agents(&home).is_empty());
+}
+
+/// A program that brings nodes as processes; `mode` says how badly.
+fn provider(home: &Home) -> PathBuf {
+    let folder = home.path().join("cloud");
+    fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(home.home().join("providers")).unwrap();
+    let program = home.home().join("providers/lab");
+    let text = format!(
+        r#"#!/bin/sh
+cd {folder} || exit 1
+echo "$@" >> calls
+case "$1" in
+list) ls -d crew-* 2>/dev/null; exit 0 ;;
+delete)
+  [ -e "$2/pid" ] && kill -9 "$(cat "$2/pid")" 2>/dev/null
+  rm -rf "$2"; exit 0 ;;
+esac
+mode=$(head -n 1 mode); sed -i 1d mode
+case "$mode" in
+fail) echo "no quota for $2" >&2; exit 7 ;;
+hang) sleep 300 ;;
+lie) exit 0 ;;
+esac
+mkdir "$2" || exit 0
+export PEREGRINE_TOP="$PWD/$2/top"
+setsid nohup {binary} agent node --home "$PWD/$2" > "$2/log" 2>&1 < /dev/null &
+echo $! > "$2/pid"
+"#,
+        folder = folder.display(),
+        binary = binary().display(),
+    );
+    fs::write(&program, text).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+#[test]
+fn a_program_that_fails_hangs_and_lies_still_brings_nodes_in_the_end() {
+    let home = Home::new();
+    let folder = provider(&home);
+    fs::write(folder.join("mode"), "fail\nhang\nlie\n").unwrap();
+    home.file("crew.yml", "name: crew\ntype: amlcompute\nmax_instances: 2\nprovider: {type: command, program: ../x}\n");
+    home.run(&["compute", "create", "-f", "crew.yml"]).must(2, &["`../x` is not the name of a program"]);
+    home.file(
+        "crew.yml",
+        "name: crew\ntype: amlcompute\nmax_instances: 2\nprovider: {type: command, program: absent}\n",
+    );
+    home.run(&["compute", "create", "-f", "crew.yml"]).must(2, &["`absent list` does not start"]);
+    // A machine that was made for this cluster and that nobody knows of.
+    fs::create_dir_all(folder.join("crew-0000ff")).unwrap();
+    create(
+        &home,
+        "max_instances: 2\nidle_time_before_scale_down: 300\nprovider: {type: command, program: lab, timeout_seconds: 2}",
+    );
+    home.begin("work", "echo done", ON);
+    home.until("the first reason", || why(&home, "work").contains("no quota for crew-"));
+    assert_eq!(home.ended("work")["status"], "Completed", "{}", why(&home, "work"));
+    let calls = fs::read_to_string(folder.join("calls")).unwrap();
+    // One that failed, one that hung, one that lied, one that came: each under a name of its own, each taken away if it may be there.
+    let made: Vec<&str> = calls.lines().filter_map(|line| line.strip_prefix("create ")).collect();
+    assert_eq!(made.len(), 4, "{calls}");
+    assert!(made[..2].iter().all(|name| calls.contains(&format!("delete {name}"))), "{calls}");
+    assert!(calls.contains("delete crew-0000ff"), "{calls}");
+    let shown = home.json(&["compute", "show", "-n", "crew"]);
+    assert!(shown["errors"].to_string().contains("did not end within 2 s"), "{shown}");
+    home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
+    assert!(agents(&home).is_empty() && fs::read_dir(&folder).unwrap().count() == 2, "calls and mode are left");
+}
+
+#[test]
+fn machines_over_ssh_are_nodes_one_each() {
+    let home = Home::new();
+    let Some(machine) = Machine::start(&home) else { return };
+    let Machine { folder, port, user, .. } = &machine;
+    let provider = |key: &str| {
+        format!(
+            "max_instances: 4\nidle_time_before_scale_down: 2\nprovider:\n  type: ssh\n  user: {user}\n  port: {port}\n  private_key_file: {}\n  \
+             hosts: [{{address: 127.0.0.1, host_key: '{key}'}}]",
+            folder.join("id").display()
+        )
+    };
+    home.file(
+        "crew.yml",
+        &format!("name: crew\ntype: amlcompute\nsize: Standard_D1_v2\n{}\n", provider("SHA256:wrong")),
+    );
+    home.run(&["compute", "create", "-f", "crew.yml"]).must(2, &["and not SHA256:wrong"]);
+    create(&home, &provider(&machine.fingerprint()));
+    let shown = home.json(&["compute", "show", "-n", "crew"]);
+    assert!(!shown.to_string().contains("PRIVATE KEY"), "{shown}");
+    home.begin("first", "echo one; sleep 4; echo two", ON);
+    home.begin("second", "echo after", ON);
+    home.until_status("first", "Running");
+    machine.cut();
+    assert_eq!(home.ended("first")["status"], "Completed", "{}", why(&home, "first"));
+    assert_eq!(home.log("first"), "one\ntwo\n");
+    // There is one machine, so there is one node.
+    assert_eq!(home.ended("second")["status"], "Completed", "{}", why(&home, "second"));
+    home.until("the node to go", || agents(&home).is_empty());
+    home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
+}
