@@ -23,12 +23,12 @@ pub struct Candidate {
 pub struct Room {
     /// Why it takes nothing, in words.
     pub broken: Option<String>,
-    /// Jobs that it was sent and that have not begun.
-    pub waiting: u64,
     /// `None` where only shapes are known.
     pub free: Option<Resources>,
     /// How many of each instance type fit now.
     pub shapes: HashMap<String, u64>,
+    /// How much of that is for what was sent there and has not begun.
+    pub promised: u64,
     /// Nodes are added on demand.
     pub grows: bool,
 }
@@ -67,9 +67,6 @@ impl Room {
         if let Some(why) = &self.broken {
             return Some(why.clone());
         }
-        if self.waiting > 0 {
-            return Some("is full, others wait there".to_owned());
-        }
         if let Some(free) = &mut self.free {
             if !candidate.needs.fits_in(free) {
                 return Some(format!("is full, it has {} free", free.humane()));
@@ -77,19 +74,14 @@ impl Room {
             *free = free.minus(&candidate.needs);
             return None;
         }
-        let fits = candidate.shape.as_ref().and_then(|shape| self.shapes.get_mut(shape));
-        match fits {
-            Some(fits) if *fits >= u64::from(candidate.parts) => {
-                *fits -= u64::from(candidate.parts);
-                None
-            }
-            // Others ask for nodes there only if someone waits for them.
-            _ if self.grows => {
-                self.waiting += 1;
-                None
-            }
-            _ => Some("is full".to_owned()),
+        let fits = candidate.shape.as_ref().and_then(|shape| self.shapes.get(shape)).copied().unwrap_or(0);
+        let parts = u64::from(candidate.parts);
+        // Nodes come only where someone waits for them.
+        if fits < self.promised + parts && !(self.grows && self.promised == 0) {
+            return Some("is full".to_owned());
         }
+        self.promised += parts;
+        None
     }
 }
 
@@ -124,7 +116,7 @@ mod tests {
     fn what_is_broken_or_has_a_queue_is_passed_by() {
         for (room, expect) in [
             (Room { broken: Some("it is silent".into()), ..Room::default() }, "`local`: it is silent"),
-            (Room { waiting: 1, ..rooms()["local"].clone() }, "`local`: is full, others wait there"),
+            (Room { promised: 1, ..rooms()["lab"].clone() }, "`local`: is full"),
         ] {
             let mut rooms = rooms();
             rooms.insert("local".into(), room);

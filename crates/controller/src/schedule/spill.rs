@@ -1,7 +1,11 @@
 //! Pools: which of its targets a waiting job goes to.
 
 use crate::Context;
-use domain::Timestamp;
+use domain::{
+    Timestamp,
+    cluster::ClusterInstanceType,
+    sharing::{Held, Ledger},
+};
 use planner::spill::{Candidate, Choice, Room, spill};
 use std::collections::HashMap;
 use store::{Error, HERE, POOLED, QueuedJob, Tx};
@@ -30,10 +34,25 @@ pub(super) async fn tick(cx: &Context, now: Timestamp) -> Result<(), Error> {
 
 fn observe(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<Chosen>, Error> {
     let queue = tx.queue(POOLED, FRONT)?;
+    if queue.is_empty() {
+        return Ok(Vec::new());
+    }
+    let held: Vec<Held> = tx.held(now)?.into_iter().map(|row| row.held).collect();
+    let mut ledger = Ledger::new(tx.quotas(None)?, &held);
     let mut rooms: HashMap<String, Room> = HashMap::new();
     let mut chosen = Vec::new();
     for row in queue {
-        let places = tx.choices(row.job.seq)?;
+        let mut places = tx.choices(row.job.seq)?;
+        let name = row.job.name.as_str();
+        let over = |place: &store::Choice, ledger: &mut Ledger| {
+            ledger.wait(name, &row.holder, &place.target, &place.plan.needs())
+        };
+        let first = places.first().and_then(|place| over(place, &mut ledger));
+        places.retain(|place| ledger.has_room(&row.holder, &place.target, &place.plan.needs()));
+        if let Some(because) = first.filter(|_| places.is_empty()) {
+            chosen.push((row, places, Choice { at: None, because }));
+            continue;
+        }
         for place in &places {
             if !rooms.contains_key(&place.cluster) {
                 rooms.insert(place.cluster.clone(), room(tx, &place.cluster, now)?);
@@ -50,6 +69,9 @@ fn observe(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<Chosen>, Error> {
             })
             .collect();
         let choice = spill(&row.target, &candidates, &mut rooms);
+        if let Some(place) = choice.at.map(|at| &places[at]) {
+            ledger.take(&row.holder, &place.target, &place.plan.needs());
+        }
         chosen.push((row, places, choice));
     }
     Ok(chosen)
@@ -57,21 +79,25 @@ fn observe(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<Chosen>, Error> {
 
 /// What a place has left.
 fn room(tx: &mut Tx<'_>, cluster: &str, now: Timestamp) -> Result<Room, Error> {
-    let waiting = u64::try_from(tx.not_begun(cluster)?).unwrap_or(0);
     if cluster != HERE {
         let Some(row) = tx.cluster(cluster)? else {
             return Ok(Room { broken: Some("it is not there any more".to_owned()), ..Room::default() });
         };
         let broken = (!row.answers(now, super::SILENT_MS)).then(|| row.last_heard(now));
         let facts = tx.facts(cluster)?;
-        let shapes = facts.instance_types.into_iter().map(|kind| (kind.name, kind.fits_now)).collect();
-        return Ok(Room { broken, waiting, free: None, shapes, grows: facts.grows });
+        // A cluster that brings nodes itself says how many it may have.
+        let counts_all = row.is_site() && facts.grows;
+        let busy = facts.nodes.iter().filter(|node| counts_all && node.free != node.allocatable).count() as u64;
+        let fits = |kind: ClusterInstanceType| (kind.name, kind.fits_now.saturating_sub(busy));
+        let shapes = facts.instance_types.into_iter().map(fits).collect();
+        let promised = u64::try_from(tx.not_begun(cluster)?).unwrap_or(0);
+        return Ok(Room { broken, free: None, shapes, promised, grows: facts.grows && !counts_all });
     }
     let Some(node) = tx.nodes()?.into_iter().next() else {
         return Ok(Room { broken: Some("it has no node yet".to_owned()), ..Room::default() });
     };
     let silent = now.0 - node.seen_at.0 >= super::SILENT_MS;
     let broken = silent.then(|| format!("the agent of `{}` does not answer", node.facts.node));
-    let free = Some(node.facts.capacity.minus(&tx.in_use()?.resources));
-    Ok(Room { broken, waiting, free, ..Room::default() })
+    let free = Some(node.facts.capacity.minus(&tx.claimed_here()?));
+    Ok(Room { broken, free, ..Room::default() })
 }

@@ -171,9 +171,9 @@ impl Tx<'_> {
         let changed = self.exec(
             "update jobs set state = ?3, phase = ?4, status = ?5, attempts = ?6, note = coalesce(?7, note), \
              changed_at = ?8, version = version + 1, max_retries = ?9, \
-             busy_since = case when ?10 = 1 then coalesce(busy_since, ?8) else null end, \
-             cluster = case when ?11 = 1 and pool <> '' then ?12 else cluster end, \
-             target = case when ?11 = 1 and pool <> '' then pool else target end where seq = ?1 and version = ?2",
+             busy_since = case when cast(?10 as bigint) = 1 then coalesce(busy_since, ?8) else null end, \
+             cluster = case when cast(?11 as bigint) = 1 and pool <> '' then ?12 else cluster end, \
+             target = case when cast(?11 as bigint) = 1 and pool <> '' then pool else target end where seq = ?1 and version = ?2",
             &[
                 job.seq.into(),
                 job.version.into(),

@@ -2,9 +2,9 @@
 //!
 //! Invariant: a job waits in the pool's own queue and is in no other; when it has to wait again it is back there.
 
-use super::jobs::{POOLED, amount, json};
+use super::jobs::{HERE, POOLED, amount, json, resources_at};
 use crate::{Bell, Error, Tx};
-use domain::{Plan, Timestamp, sharing::fair};
+use domain::{Plan, Resources, Timestamp, sharing::fair};
 
 /// One of the places where a job may run, and what it would be there.
 #[derive(Debug, Clone)]
@@ -72,6 +72,14 @@ impl Tx<'_> {
     pub fn pool_of(&mut self, seq: i64) -> Result<Option<String>, Error> {
         let row = self.fetch_one("select pool from jobs where seq = ?1", &[seq.into()])?;
         Ok(row.map(|mut row| row.text(0)).transpose()?.filter(|pool| !pool.is_empty()))
+    }
+
+    /// What all jobs on this machine, those that wait for it included, need together.
+    pub fn claimed_here(&mut self) -> Result<Resources, Error> {
+        let sql = "select cast(coalesce(sum(cpu_milli), 0) as bigint), cast(coalesce(sum(memory_bytes), 0) as bigint), \
+                   cast(coalesce(sum(gpus), 0) as bigint) from jobs \
+                   where phase in ('queued', 'placed', 'preparing', 'running', 'finalizing', 'stopping') and cluster = ?1";
+        self.fetch_one(sql, &[HERE.into()])?.map_or(Ok(Resources::default()), |mut row| resources_at(&mut row, 0))
     }
 
     /// How many jobs a cluster was handed, or is to be, that have not begun.

@@ -98,7 +98,7 @@ impl Tx<'_> {
     pub fn waiting_holders(&mut self, cluster: &str) -> Result<Vec<Holder>, Error> {
         // One seek each, however many jobs they have.
         let next = "select workspace, created_by from jobs where phase = 'queued' and cluster = ?1 \
-                    and (workspace > ?2 or (workspace = ?2 and created_by > ?3)) order by workspace, created_by limit 1";
+                    and (workspace, created_by) > (?2, ?3) order by workspace, created_by limit 1";
         let mut all: Vec<Holder> = Vec::new();
         loop {
             let (workspace, person) = all.last().map_or(("", ""), |last| (&last.workspace, &last.person));
