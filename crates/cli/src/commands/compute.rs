@@ -169,7 +169,7 @@ async fn update(context: &Context, args: &ComputeUpdate) -> Done {
     let mut target = fetch(&session, &name).await?;
     let scaled = rescale(&mut target, args)?;
     let mut open = json!({"tags": target["tags"], "description": target["properties"]["description"]});
-    if !scaled || !(change.set.is_empty() && change.remove.is_empty()) {
+    if !(scaled && change.set.is_empty() && change.remove.is_empty()) {
         change::apply(&mut open, change, &[("description", "description")])?;
     }
     target["tags"] = open["tags"].take();

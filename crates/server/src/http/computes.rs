@@ -215,10 +215,10 @@ pub(crate) async fn power(State(app): State<App>, Path(at): Path<At>) -> Result<
     Err(Problem::conflict(format!(
         "compute target `{}` cannot be started or stopped: targets of type `{kind}` {}",
         row.name,
-        if kind == kubernetes::KIND {
-            "are always on"
-        } else {
-            "are kept as records and cannot run work yet; run jobs on `local`"
+        match kind.as_str() {
+            kubernetes::KIND | check::MACHINE | check::SLURM => "are always on",
+            managed::KIND => "start and stop their nodes by themselves; change `min_instances` and `max_instances`",
+            _ => "are kept as records and cannot run work yet; run jobs on `local`",
         }
     )))
 }

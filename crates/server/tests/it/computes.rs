@@ -28,13 +28,14 @@ async fn this_machine_is_a_target_and_stays_one() {
 async fn another_name_for_this_machine_runs_work_and_a_kind_without_a_driver_does_not() {
     let server = Server::start().await;
     server.put("computes/here", json!({"properties": {"computeType": "local"}})).await.expect(201);
-    server.put("computes/cluster", aml(0, 4)).await.expect(201);
+    let instance = json!({"computeType": "ComputeInstance", "properties": {"vmSize": "Standard_DS3_v2"}});
+    server.put("computes/cluster", json!({"properties": instance})).await.expect(201);
     let mut job = crate::job_body();
     job["properties"]["computeId"] = json!("azureml:here");
     server.put("jobs/there", job.clone()).await.expect(201);
     job["properties"]["computeId"] = json!("azureml:cluster");
     let (_, message) = server.put("jobs/far", job.clone()).await.refused(400);
-    assert!(message.contains("`AmlCompute`") && message.contains("cannot run work yet"), "{message}");
+    assert!(message.contains("`ComputeInstance`") && message.contains("cannot run work yet"), "{message}");
     assert!(message.contains("local"), "{message}");
     job["properties"]["computeId"] = json!("azureml:nowhere");
     let (_, message) = server.put("jobs/far", job).await.refused(400);
@@ -45,7 +46,6 @@ async fn another_name_for_this_machine_runs_work_and_a_kind_without_a_driver_doe
 async fn every_kind_of_target_is_kept_and_none_but_this_machine_claims_to_work() {
     let server = Server::start().await;
     for (name, kind, inner, attached) in [
-        ("aml", "AmlCompute", json!({"vmSize": "STANDARD_D2_V2"}), false),
         ("ci", "ComputeInstance", json!({"vmSize": "Standard_DS3_v2", "idleTimeBeforeShutdown": "PT30M"}), false),
         ("aks", "AKS", json!({}), true),
         ("spark", "SynapseSpark", Value::Null, true),
@@ -70,13 +70,14 @@ async fn every_kind_of_target_is_kept_and_none_but_this_machine_claims_to_work()
         assert!(properties["properties"].is_object() && properties["createdOn"].is_string(), "{properties}");
         assert_eq!((&properties["unheardOf"], &view["fresh"]), (&json!([1]), &json!(1)), "unknown fields come back");
     }
+    server.put("computes/aml", aml(0, 2)).await.expect(201);
     let aml = &server.get("computes/aml").await.expect(200)["properties"]["properties"];
     assert_eq!((&aml["allocationState"], &aml["nodeStateCounts"]["idleNodeCount"]), (&json!("Steady"), &json!(0)));
     let kinds = server.get("computes?computeType=aks").await.expect(200);
     assert_eq!(kinds["value"].as_array().unwrap().len(), 1);
     assert!(server.post("computes/aml/listNodes", json!({})).await.expect(200)["nodes"].as_array().unwrap().is_empty());
-    let (_, message) = server.post("computes/aml/start", json!({})).await.refused(409);
-    assert!(message.contains("`AmlCompute`") && message.contains("`local`"), "{message}");
+    let (_, message) = server.post("computes/ci/start", json!({})).await.refused(409);
+    assert!(message.contains("`ComputeInstance`") && message.contains("`local`"), "{message}");
 }
 
 #[tokio::test]
@@ -142,7 +143,7 @@ async fn a_patch_changes_what_it_names_and_is_checked_as_a_whole() {
 #[tokio::test]
 async fn a_deleted_target_is_gone_and_the_operation_says_so() {
     let server = Server::start().await;
-    server.put("computes/c1", aml(0, 1)).await.expect(201);
+    server.put("computes/c1", json!({"properties": {"computeType": "Databricks"}})).await.expect(201);
     server.delete("computes/c1?underlyingResourceAction=Explode").await.refused(400);
     let gone = server.delete("computes/c1?underlyingResourceAction=Detach").await;
     assert_eq!((gone.status, gone.header("retry-after")), (202, "1"));
@@ -151,6 +152,23 @@ async fn a_deleted_target_is_gone_and_the_operation_says_so() {
     server.delete("computes/c1").await.refused(404);
     let unknown = gone.header("location").replace("operationResults/", "operationResults/0");
     server.get(&unknown).await.refused(404);
+}
+
+#[tokio::test]
+async fn a_cluster_goes_when_its_last_node_has_gone() {
+    let server = Server::start().await;
+    server.put("computes/c1", aml(0, 1)).await.expect(201);
+    let gone = server.delete("computes/c1").await;
+    // Nobody looks after its nodes here, so it stays.
+    assert_eq!((gone.status, server.get(gone.header("location")).await.status), (202, 202));
+    let view = server.get("computes/c1").await.expect(200);
+    assert_eq!(view["properties"]["provisioningState"], "Deleting");
+    let (_, message) = server.put("computes/c1", aml(0, 2)).await.refused(409);
+    assert!(message.contains("is being deleted"), "{message}");
+    let mut job = crate::job_body();
+    job["properties"]["computeId"] = json!("azureml:c1");
+    let (_, message) = server.put("jobs/late", job).await.refused(400);
+    assert!(message.contains("is being deleted"), "{message}");
 }
 
 #[tokio::test]

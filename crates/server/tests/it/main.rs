@@ -15,6 +15,7 @@ mod history;
 mod hostile;
 mod identity;
 mod jobs;
+mod machines;
 mod meta;
 mod mlflow;
 mod pipelines;

@@ -108,7 +108,7 @@ pub(super) fn mistakes(inner: &Value, bad: &mut Vec<Mistake>) {
             format!("it is one of {known}"),
         ));
     }
-    if kind == "ssh" && !provider["hosts"].as_array().is_some_and(|hosts| !hosts.is_empty()) {
+    if kind == "ssh" && provider["hosts"].as_array().is_none_or(Vec::is_empty) {
         bad.push(Mistake::new(format!("{at}.hosts"), "no machine is named", "list their names or addresses"));
     }
     let program = provider["program"].as_str().unwrap_or_default();

@@ -1,0 +1,107 @@
+//! `/node/v1`: stand-in machines join a managed cluster, and what they say is compared with what is known.
+
+use crate::{Server, ask};
+use api::{Client, ClientError};
+use domain::{
+    AttemptId, Resources, Timestamp,
+    machine::{MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePoll, Standing},
+};
+use reqwest::Method;
+use serde_json::json;
+use store::MachineRow;
+
+const CLUSTER: &str = "@default/crew";
+
+async fn ordered(server: &Server, name: &str) -> Client {
+    let row = MachineRow {
+        cluster: CLUSTER.into(),
+        name: name.into(),
+        standing: Standing::Preparing,
+        reason: String::new(),
+        ordered: Resources { cpu_milli: 4000, memory_bytes: 8 << 30, gpus: 1 },
+        facts: MachineFacts::default(),
+        joined: String::new(),
+        created_at: server::clock::now(),
+        since: server::clock::now(),
+        seen_at: None,
+    };
+    server.store.write(move |tx| tx.put_machine(&row)).await.unwrap();
+    server.with_token(&server::join_token(server.store.keyring(), CLUSTER, name))
+}
+
+fn facts(cpus: u64, gpus: u32) -> MachineFacts {
+    let capacity = Resources { cpu_milli: cpus * 1000, memory_bytes: 8 << 30, gpus };
+    MachineFacts { host: "box".into(), address: "10.0.0.7".into(), capacity, version: "1".into() }
+}
+
+async fn join(machine: &Client, key: char, facts: MachineFacts) -> Result<NodeJoined, ClientError> {
+    machine.post("/node/v1/join", &NodeJoin { key: key.to_string().repeat(64), facts }).await
+}
+
+fn status<T>(answer: Result<T, ClientError>) -> u16 {
+    match answer {
+        Err(ClientError::Refused { status, .. }) => status,
+        Err(error) => panic!("{error}"),
+        Ok(_) => 200,
+    }
+}
+
+async fn row(server: &Server, name: &str) -> MachineRow {
+    let name = name.to_owned();
+    server.store.read(move |tx| tx.machine(CLUSTER, &name)).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn a_name_is_joined_by_one_machine_which_may_ask_again() {
+    let server = Server::start().await;
+    let machine = ordered(&server, "crew-a").await;
+    let first = join(&machine, 'k', facts(4, 1)).await.unwrap();
+    assert_eq!(join(&machine, 'k', facts(4, 1)).await.unwrap(), first, "an answer that was lost is given again");
+    assert_eq!(status(join(&machine, 'o', facts(4, 1)).await), 409, "another machine");
+    assert_eq!(
+        status(machine.post::<NodeAnswer>("/node/v1/poll", &NodePoll::default()).await),
+        403,
+        "not with this token"
+    );
+    assert_eq!(row(&server, "crew-a").await.standing, Standing::Ready);
+    let stranger = server.with_token("join.@default/crew/crew-a.0000");
+    assert_eq!(status(join(&stranger, 'k', facts(4, 1)).await), 401);
+    let unknown = server.with_token(&server::join_token(server.store.keyring(), CLUSTER, "crew-b"));
+    assert_eq!(status(join(&unknown, 'k', facts(4, 1)).await), 410, "nobody ordered it");
+    // What a node may see is its own.
+    let node = server.with_token(&first.token);
+    for (method, path) in [(Method::GET, "jobs"), (Method::GET, "computes"), (Method::POST, "computes/crew/preempt")] {
+        let path = crate::under_workspace(path);
+        assert_eq!(ask(&node, method, &path, Some(json!({}))).await.status, 403, "{path}");
+    }
+    server.store.write(|tx| tx.drop_machine(CLUSTER, "crew-a")).await.unwrap();
+    assert_eq!(status(node.post::<NodeAnswer>("/node/v1/poll", &NodePoll::default()).await), 401, "it is gone");
+}
+
+#[tokio::test]
+async fn a_machine_that_is_less_than_was_ordered_is_of_no_use() {
+    let server = Server::start().await;
+    for (name, told) in [("crew-cpu", facts(2, 1)), ("crew-gpu", facts(8, 0))] {
+        let machine = ordered(&server, name).await;
+        let token = join(&machine, 'k', told.clone()).await.unwrap().token;
+        let after = row(&server, name).await;
+        assert_eq!(after.standing, Standing::Unusable, "{name}");
+        assert!(after.reason.contains("were ordered"), "{}", after.reason);
+        let poll = NodePoll { facts: told, holds: Vec::new() };
+        let answer: NodeAnswer = server.with_token(&token).post("/node/v1/poll", &poll).await.unwrap();
+        assert!(answer.leave, "it is told to go");
+    }
+}
+
+#[tokio::test]
+async fn a_node_drops_what_is_not_its_own_any_more() {
+    let server = Server::start().await;
+    let machine = ordered(&server, "crew-a").await;
+    let token = join(&machine, 'k', facts(4, 1)).await.unwrap().token;
+    let attempt = AttemptId::parse("att_7_0").unwrap();
+    let part = domain::machine::NodePart { attempt: attempt.clone(), part: 0, fate: domain::machine::PartFate::Runs };
+    let poll = NodePoll { facts: facts(4, 1), holds: vec![part] };
+    let answer: NodeAnswer = server.with_token(&token).post("/node/v1/poll", &poll).await.unwrap();
+    assert_eq!((answer.remove, answer.launch.len(), answer.leave), (vec![attempt], 0, false));
+    assert!(row(&server, "crew-a").await.seen_at > Some(Timestamp(0)));
+}
