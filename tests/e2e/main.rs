@@ -26,6 +26,7 @@ mod postgres;
 mod records;
 mod sdk;
 mod serving;
+mod sharing;
 mod skip;
 mod slurm;
 mod ssh;

@@ -68,11 +68,7 @@ pub async fn tick(cx: &Context) -> Result<usize, Error> {
     record(cx, decisions, jobs).await
 }
 
-fn observe(
-    tx: &mut Tx<'_>,
-    now: Timestamp,
-    half_life_ms: i64,
-) -> Result<(World, HashMap<i64, QueuedJob>), Error> {
+fn observe(tx: &mut Tx<'_>, now: Timestamp, half_life_ms: i64) -> Result<(World, HashMap<i64, QueuedJob>), Error> {
     let rows = tx.held(now)?;
     let quotas = tx.quotas(None)?;
     let held: Vec<Held> = rows.iter().map(|row| row.held.clone()).collect();

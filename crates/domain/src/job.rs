@@ -177,7 +177,9 @@ impl JobState {
             (S::Stopping { attempt, since, started_at, again: true, .. }, E::StopRequested { reason }) => {
                 S::Stopping { attempt, since, started_at, reason, again: false }
             }
-            (state @ S::Stopping { .. }, E::Preparing | E::Exited | E::StopRequested { .. } | E::Preempted { .. }) => state,
+            (state @ S::Stopping { .. }, E::Preparing | E::Exited | E::StopRequested { .. } | E::Preempted { .. }) => {
+                state
+            }
             (S::Stopping { again: true, .. }, E::Over(Outcome::Failed(_) | Outcome::Canceled { .. })) => {
                 S::Queued { since: now }
             }

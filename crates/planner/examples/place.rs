@@ -44,8 +44,7 @@ fn world(jobs: usize, nodes: usize) -> World {
     let holder = |at: usize| Holder { workspace: format!("team-{}", at % 4), person: format!("user-{at}") };
     let share = |at: usize| Share { holder: holder(at), used: at as f64 * 1e6, turn: 0 };
     let limits = Limits { cpu_milli: Some(4_000_000), jobs: Some(jobs as u64 / 50), ..Limits::default() };
-    let quota =
-        |at: usize| Quota { workspace: format!("team-{}", at % 4), whom: Whom::Each, target: None, limits };
+    let quota = |at: usize| Quota { workspace: format!("team-{}", at % 4), whom: Whom::Each, target: None, limits };
     let held = |at: usize| Held { holder: holder(at), target: "pool".into(), resources: resources(8, 0), jobs: 8 };
     World {
         nodes: (0..nodes).map(node).collect(),

@@ -77,10 +77,18 @@ mod tests {
             let (leaving, may_go) = (one.ends_with('!'), !one.ends_with('~'));
             let parts: Vec<&str> = one.trim_end_matches(['!', '~']).split(':').collect();
             let number = |at: usize| parts[at].parse::<i64>().unwrap();
-            Runner { seq: number(0), needs: cpus(parts[1]), priority: number(2), since: Timestamp(number(3)), leaving, may_go }
+            Runner {
+                seq: number(0),
+                needs: cpus(parts[1]),
+                priority: number(2),
+                since: Timestamp(number(3)),
+                leaving,
+                may_go,
+            }
         });
         let (needs, priority) = first.trim().split_once(':').unwrap();
-        let first = Claim { job: JobName::parse("first").unwrap(), needs: cpus(needs), priority: priority.parse().unwrap() };
+        let first =
+            Claim { job: JobName::parse("first").unwrap(), needs: cpus(needs), priority: priority.parse().unwrap() };
         let contest = Contest { capacity: cpus("4"), holders: holders.collect(), first };
         let stopped: Vec<i64> = make_way(&contest).into_iter().map(|(seq, _)| seq).collect();
         assert_eq!(stopped, expect, "{text}");

@@ -76,7 +76,9 @@ pub(crate) enum ComputeVerb {
     #[command(after_help = "Examples:\n  peregrine compute list-sizes --query \"[?gpus>`0`].name\" -o tsv")]
     ListSizes,
     /// List how much of what there is is in use
-    #[command(after_help = "Examples:\n  peregrine compute list-usage\n  peregrine compute list-usage --by user -w team-a")]
+    #[command(
+        after_help = "Examples:\n  peregrine compute list-usage\n  peregrine compute list-usage --by user -w team-a"
+    )]
     ListUsage(UsageArgs),
     /// Apply instance types to a Kubernetes cluster: `InstanceType` and `InstanceTypeList` files
     #[cfg(feature = "kubernetes")]

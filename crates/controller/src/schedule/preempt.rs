@@ -17,9 +17,9 @@ pub(super) async fn tick(cx: &Context, now: Timestamp) -> Result<(), Error> {
     if stopped.is_empty() {
         return Ok(());
     }
-    let write = cx.store.write(move |tx| {
-        stopped.iter().try_for_each(|(seq, because)| tx.preempt_job(*seq, because, now).map(drop))
-    });
+    let write = cx
+        .store
+        .write(move |tx| stopped.iter().try_for_each(|(seq, because)| tx.preempt_job(*seq, because, now).map(drop)));
     write.await
 }
 

@@ -180,8 +180,10 @@ async fn a_job_of_lower_priority_makes_way_only_where_that_is_allowed() {
 #[tokio::test]
 async fn a_pool_spills_over_when_its_first_target_is_full_and_takes_back_what_has_to_wait_again() {
     let world = World::new(false).await;
-    let shape = ClusterInstanceType { name: "s".into(), fits_now: 1, fits_ever: true, ..ClusterInstanceType::default() };
-    let facts = ClusterFacts { uid: "u".into(), training: true, instance_types: vec![shape], ..ClusterFacts::default() };
+    let shape =
+        ClusterInstanceType { name: "s".into(), fits_now: 1, fits_ever: true, ..ClusterInstanceType::default() };
+    let facts =
+        ClusterFacts { uid: "u".into(), training: true, instance_types: vec![shape], ..ClusterFacts::default() };
     let at = now();
     let heard = world.cx.store.write(move |tx| {
         tx.renew_cluster("lab", at)?;

@@ -38,7 +38,9 @@ pub fn when(needs: &Resources, free: &Resources, mut busy: Vec<Busy>) -> Option<
     let at = |at: Timestamp| at.iso().get(..16).unwrap_or_default().replace('T', " ");
     Some(match counted.iter().all(|one| one.latest.is_some()) {
         true => format!("at the latest at {} UTC, when the time limit of `{}` is over", at(end(last)), last.name),
-        false => format!("probably about {} UTC, if `{}` takes as long as others like it did", at(end(last)), last.name),
+        false => {
+            format!("probably about {} UTC, if `{}` takes as long as others like it did", at(end(last)), last.name)
+        }
     })
 }
 
@@ -56,10 +58,19 @@ mod tests {
         let needs = Resources { cpu_milli: 2000, ..Resources::default() };
         let hour = Some(3_600_000);
         for (running, expect) in [
-            (vec![busy("a", 1, hour, None), busy("b", 1, Some(60_000), None)], "at the latest at 1970-01-01 01:00 UTC, when the time limit of `a` is over"),
-            (vec![busy("a", 2, None, hour)], "probably about 1970-01-01 01:00 UTC, if `a` takes as long as others like it did"),
+            (
+                vec![busy("a", 1, hour, None), busy("b", 1, Some(60_000), None)],
+                "at the latest at 1970-01-01 01:00 UTC, when the time limit of `a` is over",
+            ),
+            (
+                vec![busy("a", 2, None, hour)],
+                "probably about 1970-01-01 01:00 UTC, if `a` takes as long as others like it did",
+            ),
             (vec![busy("a", 2, None, None)], "when `a` ends, which has no time limit"),
-            (vec![busy("a", 2, None, None), busy("b", 2, hour, None)], "at the latest at 1970-01-01 01:00 UTC, when the time limit of `b` is over"),
+            (
+                vec![busy("a", 2, None, None), busy("b", 2, hour, None)],
+                "at the latest at 1970-01-01 01:00 UTC, when the time limit of `b` is over",
+            ),
             (vec![busy("a", 1, hour, None)], "-"),
         ] {
             assert_eq!(when(&needs, &Resources::default(), running).as_deref().unwrap_or("-"), expect);

@@ -25,7 +25,8 @@ pub fn weight(needs: &Resources) -> u64 {
 
 /// What was used, in core-milliseconds, as it counts now: `(when, how much)` each.
 pub fn decayed(used: impl IntoIterator<Item = (Timestamp, i64)>, now: Timestamp, half_life_ms: i64) -> f64 {
-    let one = |(at, used): (Timestamp, i64)| used as f64 * (-(now.since(at).as_millis() as f64) / half_life_ms as f64).exp2();
+    let one =
+        |(at, used): (Timestamp, i64)| used as f64 * (-(now.since(at).as_millis() as f64) / half_life_ms as f64).exp2();
     used.into_iter().map(one).sum()
 }
 

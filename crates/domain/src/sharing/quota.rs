@@ -220,8 +220,12 @@ impl Ledger {
     pub fn shown(&self, workspace: &str) -> Vec<(&Quota, Vec<(String, Limits)>)> {
         let entries = self.by_workspace.get(workspace).into_iter().flatten();
         let one = |entry: &Entry| {
-            let mut by: Vec<(String, Limits)> =
-                entry.counts.values().flat_map(|count| &count.by).map(|(who, used)| (who.clone(), held(used))).collect();
+            let mut by: Vec<(String, Limits)> = entry
+                .counts
+                .values()
+                .flat_map(|count| &count.by)
+                .map(|(who, used)| (who.clone(), held(used)))
+                .collect();
             by.sort_by(|a, b| a.0.cmp(&b.0));
             by
         };
@@ -248,9 +252,8 @@ impl Entry {
 
 fn lacks(limits: &Limits, count: &Count, asked: &Amounts) -> [bool; 4] {
     let limits = limits.amounts();
-    let lacks = |at: usize| {
-        asked[at] > 0 && limits[at].is_some_and(|limit| count.used[at].saturating_add(asked[at]) > limit)
-    };
+    let lacks =
+        |at: usize| asked[at] > 0 && limits[at].is_some_and(|limit| count.used[at].saturating_add(asked[at]) > limit);
     [0, 1, 2, 3].map(lacks)
 }
 
@@ -337,7 +340,9 @@ mod tests {
         ledger.take(&of("bob"), "lab", &Resources { cpu_milli: 500, ..Resources::default() });
         assert_eq!(
             ledger.in_use(&of("cat"), "local"),
-            ["the quota of workspace `w`: 2.5 of 4 CPUs in use (`ann` 2, `bob` 0.5); 2 of 3 jobs in use (`ann` 1, `bob` 1)"]
+            [
+                "the quota of workspace `w`: 2.5 of 4 CPUs in use (`ann` 2, `bob` 0.5); 2 of 3 jobs in use (`ann` 1, `bob` 1)"
+            ]
         );
         let never = quota("", None, limits).never(&cpus(8));
         assert_eq!(never.unwrap(), "needs 8 CPUs, and the quota of workspace `w` is 4 CPUs");

@@ -180,7 +180,14 @@ fn nobody_starves_and_everyone_gets_a_like_share() {
         let capacity = Resources { cpu_milli: 64_000, ..Resources::default() };
         let (name, target) = ("n".into(), "t".into());
         let node = Node { name, target, capacity, silent: None, handed: Vec::new(), window: 1 };
-        let world = World { nodes: vec![node], queue: queue.clone(), shares: shares.clone(), now, half_life_ms, ..World::default() };
+        let world = World {
+            nodes: vec![node],
+            queue: queue.clone(),
+            shares: shares.clone(),
+            now,
+            half_life_ms,
+            ..World::default()
+        };
         let first = place(&world).into_iter().find_map(|decision| match decision {
             Decision::Place { seq, .. } => Some(seq),
             Decision::Wait { .. } => None,

@@ -107,7 +107,8 @@ pub(crate) async fn usage(State(app): State<App>, Path(at): Path<At>) -> Result<
 /// The quotas of a workspace, or of all, with what is in use.
 pub(crate) fn ledger(tx: &mut Tx<'_>, workspace: Option<&str>, now: Timestamp) -> Result<Ledger, Error> {
     let quotas = tx.quotas(workspace)?;
-    let held: Vec<Held> = if quotas.is_empty() { Vec::new() } else { tx.held(now)?.into_iter().map(|row| row.held).collect() };
+    let held: Vec<Held> =
+        if quotas.is_empty() { Vec::new() } else { tx.held(now)?.into_iter().map(|row| row.held).collect() };
     Ok(Ledger::new(quotas, &held))
 }
 
@@ -133,7 +134,9 @@ fn quota(workspace: &str, wanted: &Wanted) -> Result<Quota, Problem> {
     let read = |key: &str, value: &Option<Value>, parse: fn(&str) -> Option<u64>| {
         let Some(value) = value.as_ref().filter(|value| !value.is_null()) else { return Ok(None) };
         let amount = scalar(value).and_then(|text| parse(&text));
-        amount.map(Some).ok_or_else(|| Problem::bad(format!("`{key}` is not an amount: {value}; write it like `4` or `8Gi`")))
+        amount
+            .map(Some)
+            .ok_or_else(|| Problem::bad(format!("`{key}` is not an amount: {value}; write it like `4` or `8Gi`")))
     };
     if wanted.user.chars().any(char::is_control) || wanted.user.chars().count() > 100 {
         return Err(Problem::bad("`user` must have at most 100 characters, none of them control characters"));

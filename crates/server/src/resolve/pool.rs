@@ -90,7 +90,11 @@ fn keep_near(choices: &mut Vec<Choice>, most: u64) -> Option<String> {
     }
     let near = choices.iter().position(|choice| choice.cluster == HERE).unwrap_or(0);
     let kept = choices.swap_remove(near);
-    let notice = format!("its inputs are more than the {} that may travel, so it stays on `{}`", humane_bytes(most), kept.target);
+    let notice = format!(
+        "its inputs are more than the {} that may travel, so it stays on `{}`",
+        humane_bytes(most),
+        kept.target
+    );
     *choices = vec![kept];
     Some(notice)
 }
@@ -129,7 +133,8 @@ mod tests {
             file: false,
         };
         let plan = Plan { inputs: [("d".to_owned(), input)].into(), ..Plan::default() };
-        let choice = |target: &str, cluster: &str| Choice { target: target.into(), cluster: cluster.into(), plan: plan.clone() };
+        let choice =
+            |target: &str, cluster: &str| Choice { target: target.into(), cluster: cluster.into(), plan: plan.clone() };
         for (most, expect) in [(2000, vec!["lab", "local"]), (1000, vec!["local"])] {
             let mut choices = vec![choice("lab", "lab"), choice("local", HERE)];
             let notice = keep_near(&mut choices, most);

@@ -20,7 +20,8 @@ async fn a_quota_is_set_by_owners_shown_with_what_is_in_use_and_taken_away() {
     let put = |body: Value| ask(&tom, Method::PUT, &format!("{WS}/quotas"), Some(body));
     let (code, message) = put(json!({"cpus": 4})).await.refused(403);
     assert!(code == "AuthorizationFailed" && message.contains("owner of the server"), "{message}");
-    let set = put(json!({"user": "*", "cpus": "2500m", "memory": "8Gi", "jobs": 3, "target": "local"})).await.expect(200);
+    let set =
+        put(json!({"user": "*", "cpus": "2500m", "memory": "8Gi", "jobs": 3, "target": "local"})).await.expect(200);
     assert_eq!(set["limits"], json!({"cpus": 2.5, "memoryBytes": 8_u64 << 30, "gpus": null, "jobs": 3}));
     assert_eq!(server.put("quotas", json!({"cpus": 4})).await.status, 200);
     for (bad, expect) in [
@@ -78,9 +79,7 @@ async fn a_job_that_makes_way_is_queued_and_says_for_whom() {
 #[tokio::test]
 async fn a_pool_names_targets_that_are_there_and_no_pools() {
     let server = Server::start().await;
-    let pool = |targets: Value, most: Value| {
-        json!({"location": "local", "properties": {"computeType": "Pool", "properties": {"targets": targets, "maxData": most}}})
-    };
+    let pool = |targets: Value, most: Value| json!({"location": "local", "properties": {"computeType": "Pool", "properties": {"targets": targets, "maxData": most}}});
     server.put("computes/anywhere", pool(json!(["local"]), json!("10GiB"))).await.expect(201);
     let shown = server.get("computes/anywhere").await.expect(200);
     assert_eq!(shown["properties"]["provisioningState"], "Succeeded");

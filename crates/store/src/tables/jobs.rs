@@ -290,7 +290,8 @@ impl Tx<'_> {
     pub fn queue_of(&mut self, cluster: &str, holder: &Holder, limit: i64) -> Result<Vec<QueuedJob>, Error> {
         let sql = format!("{QUEUED} and workspace = ?3 and created_by = ?4 order by priority desc, seq limit ?2");
         let Holder { workspace, person } = holder;
-        let rows = self.fetch(&sql, &[cluster.into(), limit.into(), workspace.as_str().into(), person.as_str().into()])?;
+        let rows =
+            self.fetch(&sql, &[cluster.into(), limit.into(), workspace.as_str().into(), person.as_str().into()])?;
         rows.into_iter().map(queued_of).collect()
     }
 

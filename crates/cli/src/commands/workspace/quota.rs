@@ -55,7 +55,10 @@ fn view(item: &Value) -> Value {
 
 fn snaked(value: &Value) -> Value {
     let entries = value.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-    entries.map(|(key, value)| (api::arm::datastore::snake(key), value.clone())).collect::<serde_json::Map<_, _>>().into()
+    entries
+        .map(|(key, value)| (api::arm::datastore::snake(key), value.clone()))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 fn whom(item: &Value) -> String {

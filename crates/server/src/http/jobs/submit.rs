@@ -81,9 +81,12 @@ fn plans<'p>(new: &'p NewJob, leader: Option<&'p Leader>) -> Vec<(&'p str, &'p P
     let step = |job: &'p StepJob| (job.target.as_str(), &job.plan);
     match leader {
         None => vec![(new.target.as_str(), &new.plan)],
-        Some(Leader::Pool(pooled)) => pooled.choices.iter().take(1).map(|one| (one.target.as_str(), &one.plan)).collect(),
+        Some(Leader::Pool(pooled)) => {
+            pooled.choices.iter().take(1).map(|one| (one.target.as_str(), &one.plan)).collect()
+        }
         Some(Leader::Graph(graph)) => {
-            let run = |one: &'p domain::pipeline::Step| step(one.search.as_ref().map_or(&one.job, |search| &search.trial));
+            let run =
+                |one: &'p domain::pipeline::Step| step(one.search.as_ref().map_or(&one.job, |search| &search.trial));
             graph.steps.iter().map(run).collect()
         }
         Some(Leader::Search(search)) => vec![step(&search.trial)],

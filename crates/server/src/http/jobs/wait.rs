@@ -82,7 +82,8 @@ fn expected(app: &App, tx: &mut Tx<'_>, row: &JobRow, now: Timestamp) -> Result<
         free = free.minus(&needs);
         let started = job.state.started_at();
         let end = |ms: i64| started.map(|at| Timestamp((at.0 + ms).max(now.0)));
-        let limit = timeout.and_then(|seconds| i64::try_from(seconds).ok()).and_then(|seconds| seconds.checked_mul(1000));
+        let limit =
+            timeout.and_then(|seconds| i64::try_from(seconds).ok()).and_then(|seconds| seconds.checked_mul(1000));
         let likely = tx.usual_length(&job.workspace, &experiment)?.and_then(end);
         busy.push(Busy { name: job.name.to_string(), needs, latest: limit.and_then(end), likely });
     }

@@ -69,9 +69,10 @@ fn explain(row: &JobRow, ahead: i64, now: Timestamp) -> (String, Vec<String>) {
             vec![format!("follow it: `peregrine job stream -n {name}`")],
         ),
         JobState::Finalizing { .. } => ("its command has ended; logs and outputs are being collected".into(), vec![]),
-        JobState::Stopping { since, reason, again: true, .. } => {
-            (format!("it {reason}: asked to stop {} ago, it waits again as soon as it has gone", for_time(*since)), vec![])
-        }
+        JobState::Stopping { since, reason, again: true, .. } => (
+            format!("it {reason}: asked to stop {} ago, it waits again as soon as it has gone", for_time(*since)),
+            vec![],
+        ),
         JobState::Stopping { since, .. } => {
             (format!("it was asked to stop {} ago and has not gone yet", for_time(*since)), vec![])
         }
