@@ -17,7 +17,8 @@ async fn a_quota_is_set_by_owners_shown_with_what_is_in_use_and_taken_away() {
     let made = json!({"name": "tom", "role": Role::Owner, "workspace": "default"});
     let made = server.post("/admin/v1/principals", made).await.expect(201);
     let tom = server.with_token(made["token"].as_str().unwrap());
-    let put = |body: Value| ask(&tom, Method::PUT, &format!("{WS}/quotas"), Some(body));
+    let path = format!("{WS}/quotas");
+    let put = |body: Value| ask(&tom, Method::PUT, &path, Some(body));
     let (code, message) = put(json!({"cpus": 4})).await.refused(403);
     assert!(code == "AuthorizationFailed" && message.contains("owner of the server"), "{message}");
     let set =
