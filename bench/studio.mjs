@@ -70,7 +70,9 @@ for (let count = 0; count < Number(pages); count++) {
   // As many people: one browser keeps few connections to a server, whatever its pages.
   const person = await browser.newContext({ ignoreHTTPSErrors: true, storageState, viewport: { width: 800, height: 600 } });
   const tab = await person.newPage();
-  await tab.goto(`${base}/studio/default/jobs/${run}/metrics`, { waitUntil: "commit" });
+  // A browser with this many pages gives up on one now and then; the page is asked for again.
+  const visit = () => tab.goto(`${base}/studio/default/jobs/${run}/metrics`, { waitUntil: "commit", timeout: 120_000 });
+  await visit().catch(visit).catch(visit);
   open.push(tab);
 }
 await Promise.all(open.map((tab) => tab.locator(".plot canvas").first().waitFor({ timeout: 300_000 })));

@@ -1,6 +1,6 @@
 """The studio in a real browser: first view, scrolling, charts, size, memory of the server with many pages open.
 
-Usage: bench/studio.py [runs]   (100,000 runs without a number)
+Usage: bench/studio.py [runs] [pages]   (100,000 runs, and at the end 100 pages at once)
 PEREGRINE_BIN names the binary. Needs Node.js 20.19, Chromium and rustc; packages are those of tests/studio, installed by
 `cargo xtask studio`. Every run has two metrics, a param and a tag; one has ten metrics of 100,000 points.
 """
@@ -19,7 +19,6 @@ import tracking  # noqa: E402
 
 PACKAGES = Path.home() / ".cache" / "peregrine" / "tools" / "studio-tests"
 METRICS, POINTS = 10, 100_000
-PAGES = 100
 
 
 def api(server, path, body):
@@ -46,7 +45,8 @@ def fill(server, runs):
 
 
 def main():
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    given = [int(text) for text in sys.argv[1:]]
+    runs, pages = given + [100_000, 100][len(given):]
     chromium = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
     if chromium is None or not PACKAGES.is_dir():
         sys.exit("skipped: the studio (no Chromium, or `cargo xtask studio` has not installed its packages)")
@@ -54,7 +54,7 @@ def main():
         run = fill(server, runs)
         link = server.run("studio", "--print").strip()
         env = {**os.environ, "STUDIO_PACKAGES": str(PACKAGES), "STUDIO_CHROMIUM": chromium}
-        measure = ["node", str(HERE / "studio.mjs"), link, run, str(PAGES), str(server.pid)]
+        measure = ["node", str(HERE / "studio.mjs"), link, run, str(pages), str(server.pid)]
         found = json.loads(subprocess.run(measure, env=env, check=True, stdout=subprocess.PIPE, text=True).stdout)
     table(
         f"studio: {runs:,} runs",
@@ -65,7 +65,7 @@ def main():
             ["frame while scrolling, 95 of 100", f"{found['frame_ms']:.1f} ms", "16.7 ms", verdict(found["frame_ms"] <= 17.5)],
             [f"{METRICS} charts of {POINTS:,} points", f"{found['charts_ms']:.0f} ms", "300 ms", verdict(found["charts_ms"] <= 300)],
             ["bundle, compressed", f"{found['bundle_bytes'] / 1024:.0f} KiB", "500 KiB", verdict(found["bundle_bytes"] <= 500 << 10)],
-            [f"server's memory, {PAGES} pages open", f"{found['memory_kib'][1] / 1024:.0f} MiB, {found['memory_kib'][0] / 1024:.0f} with one", "flat", verdict(found["memory_kib"][1] <= 1.2 * found["memory_kib"][0])],
+            [f"server's memory, {pages} pages open", f"{found['memory_kib'][1] / 1024:.0f} MiB, {found['memory_kib'][0] / 1024:.0f} with one", "flat", verdict(found["memory_kib"][1] <= 1.2 * found["memory_kib"][0])],
         ],
     )
 

@@ -6,7 +6,7 @@ const document = JSON.parse(readFileSync(new URL("../docs/reference/openapi.json
 const target = new URL("src/api/routes.ts", here);
 
 /** What a page never calls: other programs' protocols, and MLflow's routes under their other prefixes. */
-const OTHERS = /^(blob|agent|cluster|openid|token|machine_token|home|studio$|studio_page|studio_file|batch_score|registry)/;
+const OTHERS = /^(blob|agent|cluster_|openid|token|machine_token|home|studio$|studio_page|studio_file|registry)/;
 const isOurs = (id, path) => !OTHERS.test(id) && (!id.startsWith("mlflow_") || path.startsWith("/mlflow/v2.0/"));
 
 function type(schema) {

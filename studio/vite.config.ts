@@ -32,7 +32,7 @@ export default defineConfig({
   build: { outDir: "dist", target: "es2022", assetsInlineLimit: 0, modulePreload: { polyfill: false } },
   server: {
     proxy: Object.fromEntries(
-      ["/subscriptions", "/mlflow", "/admin", "/history"].map((path) => [path, { target: server }]),
+      ["/subscriptions", "/mlflow", "/admin", "/history", "/clusters", "/batchscore"].map((path) => [path, { target: server }]),
     ),
   },
 });

@@ -5,9 +5,11 @@ import { session as sessionRoute, session_enter, session_leave } from "./api/rou
 import type { Session } from "./api/shapes.ts";
 import { Endpoints } from "./pages/endpoints.tsx";
 import { Assets } from "./pages/assets.tsx";
+import { Batch } from "./pages/batch.tsx";
 import { ComputePage } from "./pages/compute.tsx";
 import { Home } from "./pages/home.tsx";
 import { Jobs } from "./pages/jobs.tsx";
+import { Schedules } from "./pages/schedules.tsx";
 import { SignIn } from "./pages/sign-in.tsx";
 import { WorkspacePage } from "./pages/workspace.tsx";
 import { useAway } from "./parts/data.ts";
@@ -138,7 +140,11 @@ function View({ place: { parts } }: { place: Place }) {
     case "components":
       return <Assets kind={page} name={name} />;
     case "endpoints":
-      return <Endpoints name={name} />;
+      return <Endpoints name={name} tab={tab ?? "overview"} />;
+    case "batch":
+      return <Batch name={name} />;
+    case "schedules":
+      return <Schedules name={name} />;
     case "compute":
       return <ComputePage />;
     case "workspace":

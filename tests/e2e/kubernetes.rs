@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "how long each step took is worth reading")]
 
 mod away;
+mod blue_green;
 mod client;
 mod serving;
 
@@ -11,6 +12,7 @@ use crate::{
     cluster::Cluster,
     extension::{alone, serve},
     harness::Home,
+    services,
 };
 use serde_json::Value;
 use std::{
@@ -86,14 +88,17 @@ fn jobs_live_on_a_real_node_from_install_to_uninstall() {
         ("two pods", two_pods_know_each_other),
         ("out of memory", over_its_memory),
         ("cancel", canceled_within_seconds),
+        ("a service", a_service_is_reached_through_the_agent),
         ("another attempt", tried_again_after_its_pod_is_killed),
         ("endpoints", serving::a_model_is_replaced_and_its_pods_killed_without_a_lost_request),
+        ("the corpus's endpoint", blue_green::the_corpus_by_the_command_line),
     ];
     let faults: &[Step] = &[
         ("no image", an_image_that_is_nowhere_is_said),
         ("kubelet stopped", away::a_job_ends_although_its_kubelet_has_stopped),
         ("cut off", away::a_job_that_was_cut_off_runs_once_and_loses_nothing),
         ("the SDK", client::the_sdk_attaches_and_runs),
+        ("the corpus's endpoint by the SDK", blue_green::the_corpus_by_the_sdk),
         ("behind a proxy", away::behind_a_proxy_everything_goes_through_it),
     ];
     // What takes the network and the node away is for the long runs.
@@ -184,6 +189,15 @@ fn tried_again_after_its_pod_is_killed(lab: &Lab) {
     lab.until("a second attempt", || second() == "attempt\n");
     lab.home.ok(&["job", "cancel", "-n", "moved"]);
     assert_eq!(lab.ended("moved")["status"], "Canceled");
+}
+
+fn a_service_is_reached_through_the_agent(lab: &Lab) {
+    services::write_site(lab.home);
+    lab.begin("site", "python3 site.py 8080", &services::services(8080));
+    lab.until("the site", || lab.home.log("site") == "up\n");
+    assert_eq!(services::page(lab.home, "site"), "hello from site");
+    lab.home.ok(&["job", "cancel", "-n", "site"]);
+    assert_eq!(lab.ended("site")["status"], "Canceled");
 }
 
 fn an_image_that_is_nowhere_is_said(lab: &Lab) {

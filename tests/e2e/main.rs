@@ -25,6 +25,7 @@ mod pod;
 mod postgres;
 mod records;
 mod sdk;
+mod services;
 mod serving;
 mod sharing;
 mod skip;

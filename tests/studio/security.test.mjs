@@ -4,11 +4,11 @@ import { createServer } from "node:http";
 import { after, before, test } from "node:test";
 import { browse, World } from "./world.mjs";
 
-let world, tab, job;
-const W = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/default/providers/Microsoft.MachineLearningServices/workspaces/default";
+let world, tab, job, W;
 
 before(async () => {
   world = new World();
+  W = world.names;
   job = world.train(0.5, 2, { steps: 2 });
   await world.until("the job is over", () => world.status(job) === "Completed");
   tab = await browse();

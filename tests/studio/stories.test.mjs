@@ -230,6 +230,11 @@ test("whoever leaves is out, and nothing went wrong on the way", async () => {
   await tab.context.addCookies([{ name, value, url: world.url, httpOnly: true, secure: true, sameSite: "Strict" }]);
   await page.reload();
   await page.getByText("You are not signed in").waitFor();
+  const listen = new URL(world.url).host;
+  world.cli("server", "stop");
+  world.start(listen);
+  await page.reload();
+  await page.getByText("You are not signed in").waitFor();
   await page.getByLabel("Or sign in with a token").fill(world.token());
   await page.getByRole("button", { name: "Sign in" }).click();
   await sees("Running (2)");

@@ -1,7 +1,7 @@
 // A real server with real jobs, and a real browser in front of it.
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 
 // The packages lie in a cache, not beside this file.
@@ -45,6 +45,10 @@ out.mkdir(exist_ok=True)
 
 /** A server in a home of its own, and everything that names that home gone at the end. */
 export class World {
+  /** What stands before a resource's path. */
+  names =
+    "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/default/providers/Microsoft.MachineLearningServices/workspaces/default";
+
   constructor() {
     this.home = mkdtempSync(join(tmpdir(), "studio-"));
     this.code = join(this.home, "code");
@@ -54,9 +58,19 @@ export class World {
     mkdirSync(shots, { recursive: true });
   }
 
+  /** Environments are built once for this and all later homes; before the first is asked for. */
+  shareBuilds() {
+    for (const folder of ["environments", "tools"]) {
+      const kept = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "peregrine/e2e", folder);
+      mkdirSync(kept, { recursive: true });
+      rmSync(join(this.home, folder), { recursive: true, force: true });
+      symlinkSync(kept, join(this.home, folder));
+    }
+  }
+
   cli(...args) {
     const env = { ...process.env, PEREGRINE_HOME: this.home };
-    return execFileSync(binary, args, { env, encoding: "utf8", timeout: 60_000, stdio: ["ignore", "pipe", "pipe"] });
+    return execFileSync(binary, args, { env, encoding: "utf8", timeout: 120_000, stdio: ["ignore", "pipe", "pipe"] });
   }
 
   start(listen = "127.0.0.1:0") {
@@ -66,6 +80,13 @@ export class World {
 
   token() {
     return readFileSync(join(this.home, "keys/user.token"), "utf8").trim();
+  }
+
+  /** Makes something from a file that says `spec`; JSON is YAML too. */
+  make(noun, spec, ...flags) {
+    const file = join(this.home, `${noun}.yml`);
+    writeFileSync(file, JSON.stringify(spec));
+    return this.cli(noun, "create", "-f", file, "--query", "name", "-o", "tsv", ...flags).trim();
   }
 
   job(display_name, command, more = {}) {
@@ -79,9 +100,7 @@ export class World {
       experiment_name: "vision",
       ...more,
     };
-    const file = join(this.home, "job.yml");
-    writeFileSync(file, JSON.stringify(spec));
-    return this.cli("job", "create", "-f", file, "--query", "name", "-o", "tsv").trim();
+    return this.make("job", spec);
   }
 
   train(rate, depth, { pause = 0, steps = 60, name = `resnet depth ${depth}` } = {}) {

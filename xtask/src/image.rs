@@ -9,8 +9,8 @@ use crate::shell::{self, Failed, Shell, say};
 
 /// Our own image as tests name it.
 pub(crate) const OURS: &str = "peregrine.test/peregrine:test";
-/// Debian with Python, for jobs.
-pub(crate) const PYTHON: &str = "peregrine.test/python:1";
+/// Debian with Python, for jobs, and the public inference server, for deployments: a node of ours reaches no package index.
+pub(crate) const PYTHON: &str = "peregrine.test/python:2";
 /// One static program with the usual names; also what holds a pod's namespaces.
 pub(crate) const MINIMAL: &str = "peregrine.test/minimal:1";
 
@@ -81,7 +81,7 @@ fn zigbuild(sh: &Shell) -> Result<PathBuf, Failed> {
 /// The images that tests run their pods from, made once on a machine: name and archive.
 pub(crate) fn for_tests(sh: &Shell) -> Result<Vec<(String, PathBuf)>, Failed> {
     let kept = |name: &str| shell::cache_dir().join("tools").join(name).join("image.tar");
-    let (minimal, python) = (kept("minimal-image-1"), kept("python-image-1"));
+    let (minimal, python) = (kept("minimal-image-1"), kept("python-image-2"));
     if !minimal.is_file() {
         let config =
             Config { user: "0", key: "Cmd", command: &["/bin/sh", "-c", "while :; do sleep 3600 & wait; done"] };
@@ -112,6 +112,9 @@ const BUSYBOX: &str = "mkdir -p bin etc tmp; chmod 1777 tmp; cp $(command -v bus
 for name in $(bin/busybox --list); do [ $name = busybox ] || ln -s busybox bin/$name; done";
 
 const DEBIAN: &str = "debootstrap --variant=minbase --include=python3 bookworm \"$PWD\" > ../debootstrap.log 2>&1
+python3 -m venv ../pip; packages=usr/lib/python3/dist-packages
+../pip/bin/pip install --quiet --only-binary=:all: --python-version 3.11 --target $packages azureml-inference-server-http
+sed -i '1s|.*|#!/usr/bin/python3|' $packages/bin/*; mv $packages/bin/* usr/local/bin/
 rm -rf var/cache/apt/* var/lib/apt/lists/* usr/share/doc usr/share/man usr/share/locale dev/*";
 
 /// Fills a folder by a line of shell and packs it. The archive appears under its name when it is whole.

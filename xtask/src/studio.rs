@@ -14,6 +14,14 @@ const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 /// Vite needs what came with this version of Node.
 const NODE: &str = "const [a, b] = process.versions.node.split('.').map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)";
 
+/// What is told in the browser, one server a file.
+const STORIES: &[&str] = &[
+    "tests/studio/stories.test.mjs",
+    "tests/studio/serving.test.mjs",
+    "tests/studio/work.test.mjs",
+    "tests/studio/security.test.mjs",
+];
+
 /// Types first, then the stories.
 pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
     if !sh.succeeds("node", &["-e", NODE]) || !sh.succeeds("npm", &["--version"]) {
@@ -23,10 +31,7 @@ pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
     let Some(sh) = browsing(sh)? else {
         return ci::skip("the studio in a browser (no Chromium)");
     };
-    sh.run(
-        "node",
-        &["--test", "--test-concurrency=1", "tests/studio/stories.test.mjs", "tests/studio/security.test.mjs"],
-    )
+    sh.run("node", &[&["--test", "--test-concurrency=1"], STORIES].concat())
 }
 
 /// Draws the picture of the README anew.

@@ -14,6 +14,7 @@ mod share;
 mod ship;
 mod spread;
 mod stage;
+pub(crate) mod tunnel;
 mod variables;
 mod verdict;
 
@@ -123,6 +124,7 @@ pub(crate) fn finish(cx: &Context, assignment: &Assignment, outcome: Outcome, is
     for rank in share::own(assignment) {
         cx.link.forget(&process::key(assignment, rank));
     }
+    tunnel::forget(cx, &assignment.attempt);
     say_over(cx, assignment, outcome, isolation);
 }
 

@@ -137,6 +137,9 @@ pub(crate) fn take(answer: PollAnswer, messages: &mpsc::UnboundedSender<Message>
     for assignment in answer.assignments {
         let _ = messages.send(Message::Assign(Arc::new(assignment)));
     }
+    for tunnel in answer.tunnels {
+        let _ = messages.send(Message::Open(tunnel));
+    }
     for attempt in answer.stop {
         let _ = messages.send(Message::Stop(attempt, Stop::Asked("asked to stop".into())));
     }

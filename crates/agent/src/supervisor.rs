@@ -10,6 +10,7 @@ use crate::{
 use domain::{
     Assignment, AttemptId, Resources,
     report::{NodeFacts, What},
+    tunnel::Tunnel,
 };
 use std::{
     cmp::Reverse,
@@ -24,6 +25,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub(crate) enum Message {
     Assign(Arc<Assignment>),
     Stop(AttemptId, Stop),
+    /// Somebody waits for a way to a service.
+    Open(Tunnel),
     /// An attempt's task has ended and its resources are free.
     Done(AttemptId),
     /// The server has recorded the end: the attempt's folder may go.
@@ -136,6 +139,7 @@ impl Supervisor {
         match message {
             Message::Assign(assignment) => self.accept(assignment),
             Message::Stop(attempt, stop) => self.stop(&attempt, stop),
+            Message::Open(tunnel) => attempt::tunnel::open(Arc::clone(&self.cx), tunnel),
             Message::Done(attempt) => self.free_up(&attempt),
             Message::Recorded(attempt) => self.forget(&attempt),
             Message::Holds(answer) => drop(answer.send(self.holds())),

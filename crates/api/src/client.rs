@@ -2,7 +2,7 @@
 //!
 //! Invariant: the only authority it trusts is the one named in its connection; a token goes nowhere else.
 
-use reqwest::{Method, RequestBuilder, StatusCode};
+use reqwest::{Method, RequestBuilder, StatusCode, Upgraded, header};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -54,6 +54,12 @@ pub struct Client {
 impl Client {
     pub fn new(connection: Connection) -> Result<Client, ClientError> {
         let unreachable = |source| ClientError::Unreachable { url: connection.url.clone(), source };
+        let http = Client::builder(&connection)?.build().map_err(unreachable)?;
+        Ok(Client { http, connection: Arc::new(connection) })
+    }
+
+    /// What reaches an address and believes its authority, for requests that are not of this API.
+    pub fn builder(connection: &Connection) -> Result<reqwest::ClientBuilder, ClientError> {
         let mut builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(5));
         if is_loopback(&connection.url) {
             builder = builder.no_proxy();
@@ -66,8 +72,7 @@ impl Client {
                 builder
             }
         };
-        let http = builder.build().map_err(unreachable)?;
-        Ok(Client { http, connection: Arc::new(connection) })
+        Ok(builder)
     }
 
     pub fn url(&self) -> &str {
@@ -139,6 +144,17 @@ impl Client {
             return Ok(answer);
         }
         Err(refusal(answer).await)
+    }
+
+    /// Turns a call into a stream of bytes both ways.
+    pub async fn stream(&self, path: &str) -> Result<Upgraded, ClientError> {
+        let request = self.request(Method::POST, path);
+        let request = request.header(header::CONNECTION, "upgrade").header(header::UPGRADE, crate::STREAM);
+        let answer = request.send().await.map_err(|source| self.unreachable(source))?;
+        if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return Err(refusal(answer).await);
+        }
+        answer.upgrade().await.map_err(|source| self.unreachable(source))
     }
 
     /// A request that got no answer. Its own address stays out of the message: a signed link is a secret.

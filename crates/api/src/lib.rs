@@ -12,3 +12,6 @@ pub mod mlflow;
 pub mod openapi;
 
 pub use client::{Client, ClientError, Connection};
+
+/// What a request becomes that asks to be a stream of bytes both ways (`upgrade`).
+pub const STREAM: &str = "peregrine-stream";

@@ -197,6 +197,13 @@ pub const ROUTES: &[Route] = &[
     route("POST", ws!("/jobs/{name}/cancel"), "job_cancel", Contributor, "ask a job to stop"),
     route("GET", ws!("/jobs/{name}/cancel"), "job_canceled", Reader, "whether a job that was asked to stop has gone"),
     route("GET", ws!("/jobs/{name}/why"), "job_why", Reader, "where a job is, and why"),
+    route(
+        "POST",
+        ws!("/jobs/{name}/services/{service}/connect"),
+        "job_connect",
+        Contributor,
+        "a stream to a service of a job that runs, on `node`",
+    ),
     route("GET", ws!("/jobs/{name}/graph"), "job_graph", Reader, "the steps of a pipeline and where each is"),
     route("GET", ws!("/jobs/{name}/metrics"), "job_metrics", Reader, "what a job has logged, thinned for charts"),
     route(
@@ -359,6 +366,20 @@ pub const ROUTES: &[Route] = &[
     ),
     route(
         "GET",
+        ws!("/onlineEndpoints/{name}/activity"),
+        "online_endpoint_activity",
+        Reader,
+        "what an online endpoint has answered in the last hours, and how its replicas came and went",
+    ),
+    route(
+        "POST",
+        ws!("/onlineEndpoints/{name}/try"),
+        "online_endpoint_try",
+        Contributor,
+        "call an online endpoint as its users do; how it answered",
+    ),
+    route(
+        "GET",
         ws!("/onlineEndpoints/{name}/deployments"),
         "online_deployments",
         Reader,
@@ -495,6 +516,13 @@ pub const ROUTES: &[Route] = &[
     ),
     route("GET", ws!("/{kind}/{name}/versions/{version}"), "asset_get", Reader, "one version"),
     route(
+        "GET",
+        ws!("/{kind}/{name}/versions/{version}/uses"),
+        "asset_uses",
+        Reader,
+        "the newest jobs that use a version, and the deployments that serve it",
+    ),
+    route(
         "PUT",
         ws!("/{kind}/{name}/versions/{version}"),
         "asset_put",
@@ -600,6 +628,13 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/agent/v1/poll", "agent_poll", Agent, "assignments and stops; waits until there are some"),
     route("POST", "/agent/v1/report", "agent_report", Agent, "what happened to attempts, and readings of the node"),
     route("PUT", "/agent/v1/attempts/{attempt}/logs/{*path}", "agent_log", Attempt, "add to a log at `offset`"),
+    route(
+        "POST",
+        "/agent/v1/tunnels/{id}",
+        "agent_tunnel",
+        Agent,
+        "the stream that a user waits for, or why there is none",
+    ),
     route("GET", "/clusters", "clusters", Owner, "the Kubernetes clusters this server knows"),
     route("GET", "/clusters/{name}", "cluster_get", Owner, "one of them"),
     route("PUT", "/clusters/{name}", "cluster_put", Owner, "register a cluster, or renew its token; shows it once"),

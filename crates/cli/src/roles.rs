@@ -192,6 +192,7 @@ pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode>
     raise_open_files();
     let runtime = small_runtime()?;
     let (name, server, home) = (router_name(), serving::Server::new(&command.config), &command.config.home);
+    let routes_file = args.routes.as_deref().map(router::RoutesFile::now);
     let table = match &args.routes {
         Some(file) => {
             let (tree, _) = spec_file::tree(Noun::Routes, file, &[])?;
@@ -209,7 +210,7 @@ pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode>
         http2: args.http2 == "on",
         admin: args.admin,
         access_log: args.access_log,
-        routes_file: args.routes,
+        routes_file,
         share_port: args.share_port,
         drain: Duration::from_secs(args.drain_seconds),
         limits: router::Limits::default(),

@@ -122,7 +122,7 @@ pub(crate) async fn follow(routes: &Routes, name: &str, ask: impl AsyncFn(Router
         let waiting = waiting(&demand);
         let leaving: Vec<SocketAddr> = routes.leaving().into_iter().map(|(address, _)| address).collect();
         let known: HashSet<SocketAddr> = leaving.iter().copied().collect();
-        let news = RouterNews { router: name.to_owned(), demand, leaving, held };
+        let news = RouterNews { router: name.to_owned(), demand, leaving, held, answered: routes.answered() };
         let answer = tokio::select! {
             answer = ask(news) => answer,
             () = outdated(routes, &waiting, &known) => continue,

@@ -25,6 +25,7 @@ pub mod sizes;
 pub mod spec;
 pub mod time;
 pub mod tracking;
+pub mod tunnel;
 
 pub use access::Role;
 pub use assignment::{Assignment, EnvironmentPlan, Part, Place, Plan, PlannedInput, PlannedOutput};

@@ -3,7 +3,7 @@
 //! Invariant: reports about one attempt are in the order things happened, and each may arrive twice.
 //! The server answers with the attempts it has fully recorded; the agent forgets only those.
 
-use crate::{Assignment, AttemptId, Outcome, Resources, Timestamp};
+use crate::{Assignment, AttemptId, Outcome, Resources, Timestamp, tunnel::Tunnel};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -125,6 +125,9 @@ pub struct PollAnswer {
     /// Attempts the agent holds that the server knows nothing of: to be stopped and dropped.
     #[serde(default)]
     pub unknown: Vec<AttemptId>,
+    /// Ways to services that somebody waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tunnels: Vec<Tunnel>,
     /// The server is shutting down for good; leave once idle.
     #[serde(default)]
     pub leave: bool,

@@ -9,7 +9,7 @@ use crate::{
     spec::routes::{RequestSettings, Routes},
 };
 use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
+use std::{collections::BTreeMap, net::SocketAddr};
 
 /// What the public inference server listens on where nobody says otherwise.
 pub const USUAL_PORT: u16 = 5001;
@@ -109,6 +109,22 @@ pub struct Demand {
     pub replicas: u32,
 }
 
+/// Upper bounds of how long requests took, in microseconds, by which routers count them.
+pub const LATENCY_BOUNDS_US: [u64; 13] =
+    [500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000, 30_000_000];
+
+/// What a router has answered for a deployment since it began; without a deployment, what an endpoint refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    pub endpoint: String,
+    #[serde(default)]
+    pub deployment: String,
+    /// By status.
+    pub codes: BTreeMap<u16, u64>,
+    /// By how long they took: one for each of [`LATENCY_BOUNDS_US`], and the rest.
+    pub buckets: Vec<u64>,
+}
+
 /// What a router tells: `POST /router/v1/exchange`. The answer waits until there are routes other than those it holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RouterNews {
@@ -122,6 +138,9 @@ pub struct RouterNews {
     /// The version of the routes it uses; 0 before the first.
     #[serde(default)]
     pub held: u64,
+    /// Only of those that were asked at all.
+    #[serde(default)]
+    pub answered: Vec<Answered>,
 }
 
 /// What a router is told.

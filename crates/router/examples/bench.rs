@@ -3,7 +3,7 @@
 //! `bench router LISTEN ROUTES WORKERS` and `bench replica LISTEN BYTES`, each until it is killed.
 
 use domain::{Timestamp, spec::Routes as Spec};
-use router::{Limits, Routes, Settings};
+use router::{Limits, Routes, RoutesFile, Settings};
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -31,6 +31,7 @@ fn number(text: &str) -> usize {
 }
 
 fn serve(listen: SocketAddr, file: PathBuf, workers: usize) {
+    let known = RoutesFile::now(&file);
     let text = std::fs::read_to_string(&file).expect("a file of routes");
     let spec = Spec::read("routes", &text).expect("routes without mistakes");
     let settings = Settings {
@@ -40,7 +41,7 @@ fn serve(listen: SocketAddr, file: PathBuf, workers: usize) {
         http2: true,
         admin: None,
         access_log: None,
-        routes_file: Some(file),
+        routes_file: Some(known),
         share_port: false,
         drain: Duration::from_secs(5),
         limits: Limits::default(),

@@ -1,6 +1,14 @@
-//! Buffers that go round: a connection that waits holds none.
+//! Buffers that go round: a connection that waits holds none, whether for its caller or for a replica. So the few that are in
+//! use stay in the processor's caches, however many connections there are.
 
-use std::cell::RefCell;
+use std::{
+    cell::RefCell,
+    future::{Future, poll_fn},
+    io,
+    pin::pin,
+    task::{Context, Poll},
+};
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// What a message that fits in one read needs.
 const SMALL: usize = 16 << 10;
@@ -25,6 +33,24 @@ impl Buffers {
     /// An empty buffer for a long body.
     pub(crate) fn large(&self) -> Vec<u8> {
         self.large.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(LARGE))
+    }
+
+    /// Reads into a small buffer, which is taken only once there is something to read; one that is empty says that the
+    /// other end is done.
+    pub(crate) fn poll_read<R: AsyncRead + Unpin>(&self, io: &mut R, cx: &mut Context) -> Poll<io::Result<Vec<u8>>> {
+        let mut bytes = self.small();
+        match pin!(io.read_buf(&mut bytes)).poll(cx) {
+            Poll::Ready(read) => Poll::Ready(read.map(|_| bytes)),
+            Poll::Pending => {
+                self.put(bytes);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// The same, for who can wait.
+    pub(crate) async fn read<R: AsyncRead + Unpin>(&self, io: &mut R) -> io::Result<Vec<u8>> {
+        poll_fn(|cx| self.poll_read(io, cx)).await
     }
 
     /// Gives one back. One that has grown beyond measure is let go.

@@ -8,9 +8,8 @@ use std::{
     time::Duration,
 };
 
-/// Upper bounds of the histogram, in microseconds.
-pub(crate) const BOUNDS_US: [u64; 13] =
-    [500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000, 30_000_000];
+use domain::serving::Answered;
+pub(crate) use domain::serving::LATENCY_BOUNDS_US as BOUNDS_US;
 const CODES: usize = 500;
 
 /// Counters of one deployment, of an endpoint's refusals, or of requests that led nowhere.
@@ -39,6 +38,13 @@ impl Counts {
         let codes = self.codes.get().map(AsRef::as_ref).unwrap_or_default();
         let counted = codes.iter().enumerate().map(|(at, count)| (at + 100, count.load(Relaxed)));
         counted.filter(|(_, count)| *count > 0)
+    }
+
+    /// All of it, under the names it belongs to.
+    pub(crate) fn answered(&self, endpoint: &str, deployment: &str) -> Answered {
+        let codes = self.codes().map(|(code, count)| (u16::try_from(code).unwrap_or(u16::MAX), count)).collect();
+        let (endpoint, deployment) = (endpoint.to_owned(), deployment.to_owned());
+        Answered { endpoint, deployment, codes, buckets: self.buckets().to_vec() }
     }
 
     /// Requests by bucket, not summed up; the last one has no bound.

@@ -2,12 +2,16 @@
 
 use crate::table::Routes;
 use domain::spec::Routes as Spec;
-use std::{fs, path::Path, time::Duration, time::SystemTime};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
 
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// What tells one state of a file from another; files that are moved into place differ in the last.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stamp(Option<(SystemTime, u64, u64)>);
 
 impl Stamp {
@@ -18,16 +22,28 @@ impl Stamp {
     }
 }
 
+/// A file of routes as it was at some time.
+#[derive(Debug, Clone)]
+pub struct RoutesFile {
+    path: PathBuf,
+    known: Stamp,
+}
+
+impl RoutesFile {
+    /// Remembers the file as it is. Whoever reads it does so afterwards: what changes in between is then read again.
+    pub fn now(path: &Path) -> RoutesFile {
+        RoutesFile { path: path.to_owned(), known: Stamp::of(path) }
+    }
+}
+
 /// Looks at the file for as long as it is polled.
-pub(crate) async fn keep_fresh(routes: &Routes, path: Option<&Path>) {
-    let Some(path) = path else { return std::future::pending().await };
-    // Whatever changed between the first reading and now is read once more.
-    let mut known = None;
+pub(crate) async fn keep_fresh(routes: &Routes, file: Option<RoutesFile>) {
+    let Some(RoutesFile { path, mut known }) = file else { return std::future::pending().await };
     loop {
-        let found = Some(Stamp::of(path));
+        let found = Stamp::of(&path);
         if found != known {
             known = found;
-            read(routes, path);
+            read(routes, &path);
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }

@@ -93,10 +93,13 @@ pub(crate) async fn forward<S: Io>(
     cx: &mut Exchange<'_>,
 ) -> Result<bool, Failed> {
     let whole = gather(io, bytes, out, &mut plan, cx).await?;
+    if bytes.is_empty() {
+        cx.worker.buffers.put(std::mem::take(bytes));
+    }
     let Reached { slot, mut stream, written } = reach(out, &plan.deployment, cx).await?;
     cx.begin(&slot);
     let done = match whole {
-        true => once(io, &mut stream, &out[written..], cx).await,
+        true => once(io, &mut stream, out, written, cx).await,
         false => upload::both_ways(io, &mut stream, bytes, &out[written..], &plan, cx).await,
     };
     judge(&slot, &done);
@@ -213,20 +216,22 @@ async fn connected(replica: &Replica, out: &[u8], cx: &mut Exchange<'_>) -> io::
     Ok((stream, 0))
 }
 
-/// Sends what is left of a whole request, then receives.
+/// Sends what is left of a whole request, of which so much is written, then receives.
 async fn once<W: AsyncWrite + Unpin>(
     io: &mut W,
     stream: &mut TcpStream,
-    rest: &[u8],
+    out: &mut Vec<u8>,
+    written: usize,
     cx: &mut Exchange<'_>,
 ) -> Result<Received, Failed> {
-    if !rest.is_empty() {
-        match cx.timer.by(cx.deadline, stream.write_all(rest)).await {
+    if written < out.len() {
+        match cx.timer.by(cx.deadline, stream.write_all(&out[written..])).await {
             // A replica may answer before it has read everything, and then close: what it said is worth reading.
             Some(_) => {}
             None => return Err(Failed::Answer(too_slow(cx), Some(Wrong::Broken))),
         }
     }
+    cx.worker.buffers.put(std::mem::take(out));
     receive(stream, io, cx).await
 }
 

@@ -47,7 +47,7 @@ pub(crate) async fn serve<S: Io>(worker: Rc<Worker>, io: S, begun: Vec<u8>, call
         tokio::select! {
             accepted = connection.accept() => match accepted {
                 Some(Ok((request, respond))) => {
-                    streams.spawn_local(stream(Rc::clone(&worker), request, respond, caller.clone()));
+                    streams.spawn_local(stream(Rc::clone(&worker), request, respond, caller));
                 }
                 _ => break,
             },
@@ -67,6 +67,6 @@ pub(crate) async fn serve<S: Io>(worker: Rc<Worker>, io: S, begun: Vec<u8>, call
 
 async fn stream(worker: Rc<Worker>, request: Request<RecvStream>, respond: SendResponse<Bytes>, caller: Caller) {
     let (ours, theirs) = duplex(PIPE);
-    let conn = Conn::new(worker, theirs, caller).run(false);
+    let conn = Conn::new(worker, theirs, caller).without_http2().converse();
     tokio::join!(conn, exchange::exchange(request, respond, ours));
 }

@@ -17,6 +17,7 @@ mod file;
 mod forward;
 mod http;
 mod http2;
+mod idle;
 mod metrics;
 mod pool;
 mod prepare;
@@ -30,6 +31,7 @@ mod trace;
 mod worker;
 
 pub use auth::token::mint;
+pub use file::RoutesFile;
 pub use run::{Limits, Running, Settings, StartError, TlsFiles, bind_all, start, start_on};
 pub use table::Routes;
 pub use tls::TlsError;

@@ -16,13 +16,12 @@ use crate::{
     trace,
     worker::Worker,
 };
-use std::{mem::MaybeUninit, net::IpAddr, sync::Arc};
+use std::{io::Write, mem::MaybeUninit, net::IpAddr, sync::Arc};
 
 /// Who is at the other end of a connection.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller {
     pub(crate) address: IpAddr,
-    pub(crate) shown: Box<str>,
     /// Over TLS.
     pub(crate) secure: bool,
 }
@@ -210,7 +209,8 @@ impl Compose<'_> {
     }
 
     fn added(&self, out: &mut Vec<u8>) {
-        http::field(out, "x-forwarded-for", self.caller.shown.as_bytes());
+        out.extend_from_slice(b"x-forwarded-for: ");
+        write!(out, "{}\r\n", self.caller.address).expect("a vector takes everything");
         if !self.request.forwarded_proto {
             http::field(out, "x-forwarded-proto", if self.caller.secure { b"https" } else { b"http" });
         }

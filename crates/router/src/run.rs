@@ -5,7 +5,8 @@
 
 use crate::{
     access_log::AccessLog,
-    admin, file,
+    admin,
+    file::{self, RoutesFile},
     table::Routes,
     tls::{Certificate, Tls, TlsError},
     worker::{self, Parts},
@@ -43,7 +44,7 @@ pub struct Settings {
     /// A file for a line of JSON a request; `-` is standard error.
     pub access_log: Option<PathBuf>,
     /// Read this file again when it changes.
-    pub routes_file: Option<PathBuf>,
+    pub routes_file: Option<RoutesFile>,
     /// Share the port with a router that is about to stop.
     pub share_port: bool,
     /// How long requests may take to finish once the router is told to stop.
@@ -180,11 +181,11 @@ pub fn start_on(
         })?);
     }
     let mut aside: Vec<JoinHandle<()>> = writer.into_iter().collect();
-    let files = settings.routes_file.clone();
+    let file = settings.routes_file;
     aside.push(thread("aside".to_owned(), async move || {
         tokio::select! {
             () = admin::serve(admin, &routes, &stopped) => {}
-            () = file::keep_fresh(&routes, files.as_deref()) => {}
+            () = file::keep_fresh(&routes, file) => {}
             () = Certificate::keep_fresh(certificate.as_deref()) => {}
             () = until(ended) => {}
         }

@@ -7,16 +7,18 @@ use crate::{
     answer::Answer,
     forward::{self, Exchange, Failed},
     http::{self, MAX_HEAD, Scan, head::BadHead, head::Framing},
+    http2,
     prepare::{Caller, prepare},
     ticket::Ticket,
     timer::Timer,
     worker::{Io, Worker},
 };
 use std::{
-    future::{Future, poll_fn},
-    pin::pin,
+    future::Future,
+    mem,
+    pin::Pin,
     rc::Rc,
-    task::Poll,
+    task::{Context, Poll},
     time::Duration,
 };
 use tokio::{
@@ -31,20 +33,33 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1 << 20;
 
+/// A connection between two requests.
 pub(crate) struct Conn<S> {
     io: S,
     worker: Rc<Worker>,
     caller: Caller,
-    /// For waiting between requests; its deadlines only ever move forward.
-    idle: Timer,
-    timer: Timer,
+    /// Its first bytes may be those of HTTP/2.
+    sniff: bool,
 }
 
-/// How a connection ended.
-pub(crate) enum Ended<S> {
-    Closed,
-    /// The caller speaks HTTP/2; these bytes are its first.
-    Http2(S, Vec<u8>),
+/// A connection from its first request to its last: the future that serves it.
+pub(crate) struct Conversation<S> {
+    phase: Phase<S>,
+    /// Where it stands among those who wait.
+    place: Option<u32>,
+}
+
+enum Phase<S> {
+    Idle(Conn<S>),
+    /// Gives the connection back unless that is over.
+    Busy(Pin<Box<dyn Future<Output = Option<Conn<S>>>>>),
+    Over,
+}
+
+/// A connection at work.
+struct Busy<S> {
+    conn: Conn<S>,
+    timer: Timer,
 }
 
 /// What comes after a request.
@@ -64,59 +79,106 @@ enum NoHead {
     Http2,
 }
 
-impl<S: Io> Conn<S> {
+impl<S: Io + 'static> Conn<S> {
     pub(crate) fn new(worker: Rc<Worker>, io: S, caller: Caller) -> Conn<S> {
-        Conn { io, worker, caller, idle: Timer::new(), timer: Timer::new() }
+        let sniff = worker.http2;
+        Conn { io, worker, caller, sniff }
     }
 
-    /// Serves until the connection ends. `sniff`: HTTP/2 is possible.
-    pub(crate) async fn run(mut self, mut sniff: bool) -> Ended<S> {
-        while let Some(mut bytes) = self.wait().await {
-            let next = Box::pin(self.serve(&mut bytes, sniff)).await;
-            if let Next::Http2 = next {
-                return Ended::Http2(self.io, bytes);
-            }
-            self.worker.buffers.put(bytes);
-            match next {
-                Next::Wait => {}
-                Next::Linger => {
-                    self.linger().await;
-                    break;
-                }
-                _ => break,
-            }
-            sniff = false;
-        }
-        Ended::Closed
+    /// What speaks HTTP/2 has said so before.
+    pub(crate) fn without_http2(self) -> Conn<S> {
+        Conn { sniff: false, ..self }
+    }
+
+    /// Serves until the connection ends.
+    pub(crate) fn converse(self) -> Conversation<S> {
+        Conversation { phase: Phase::Idle(self), place: None }
     }
 
     /// The first bytes of the next request; `None` when there will be none.
-    async fn wait(&mut self) -> Option<Vec<u8>> {
-        let Conn { io, worker, idle, .. } = self;
-        let mut closed = pin!(worker.closed().notified());
-        let first = poll_fn(|cx| {
-            let mut bytes = worker.buffers.small();
-            if let Poll::Ready(read) = pin!(io.read_buf(&mut bytes)).poll(cx) {
-                return Poll::Ready(read.ok().filter(|read| *read > 0).map(|_| bytes));
-            }
-            worker.buffers.put(bytes);
-            match worker.is_closing() || closed.as_mut().poll(cx).is_ready() {
-                true => Poll::Ready(None),
-                false => Poll::Pending,
-            }
-        });
-        idle.within(worker.limits.idle, first).await.flatten()
+    fn poll_first(&mut self, place: &mut Option<u32>, cx: &mut Context) -> Poll<Option<Vec<u8>>> {
+        let Conn { io, worker, .. } = self;
+        if let Poll::Ready(read) = worker.buffers.poll_read(io, cx) {
+            worker.idle.leave(place.take());
+            return Poll::Ready(read.ok().filter(|bytes| !bytes.is_empty()));
+        }
+        match worker.idle.wait(place, cx.waker()) || worker.is_closing() {
+            true => Poll::Ready(None),
+            false => Poll::Pending,
+        }
     }
 
+    /// Answers what begins with these bytes.
+    async fn serve(self, mut bytes: Vec<u8>) -> Option<Conn<S>> {
+        let timer = self.worker.timers.take();
+        let mut busy = Busy { conn: self, timer };
+        let next = busy.serve(&mut bytes).await;
+        if let Next::Linger = next {
+            busy.linger().await;
+        }
+        let Busy { conn, timer } = busy;
+        conn.worker.timers.put(timer);
+        if let Next::Http2 = next {
+            let Conn { io, worker, caller, .. } = conn;
+            Box::pin(http2::serve(worker, io, bytes, caller)).await;
+            return None;
+        }
+        conn.worker.buffers.put(bytes);
+        matches!(next, Next::Wait).then(|| conn.without_http2())
+    }
+}
+
+impl<S: Io + 'static> Future for Conversation<S> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context) -> Poll<()> {
+        let Conversation { phase, place } = &mut *self;
+        loop {
+            *phase = match mem::replace(phase, Phase::Over) {
+                Phase::Idle(mut conn) => match conn.poll_first(place, cx) {
+                    Poll::Ready(Some(bytes)) => Phase::Busy(Box::pin(conn.serve(bytes))),
+                    Poll::Ready(None) => {
+                        conn.worker.idle.leave(place.take());
+                        return Poll::Ready(());
+                    }
+                    Poll::Pending => {
+                        *phase = Phase::Idle(conn);
+                        return Poll::Pending;
+                    }
+                },
+                Phase::Busy(mut work) => match work.as_mut().poll(cx) {
+                    Poll::Ready(Some(conn)) => Phase::Idle(conn),
+                    Poll::Ready(None) => return Poll::Ready(()),
+                    Poll::Pending => {
+                        *phase = Phase::Busy(work);
+                        return Poll::Pending;
+                    }
+                },
+                Phase::Over => return Poll::Ready(()),
+            }
+        }
+    }
+}
+
+impl<S> Drop for Conversation<S> {
+    fn drop(&mut self) {
+        if let Phase::Idle(conn) = &self.phase {
+            conn.worker.idle.leave(self.place);
+        }
+    }
+}
+
+impl<S: Io> Busy<S> {
     /// Answers requests for as long as there are bytes of the next one.
-    async fn serve(&mut self, bytes: &mut Vec<u8>, mut sniff: bool) -> Next {
+    async fn serve(&mut self, bytes: &mut Vec<u8>) -> Next {
+        let mut sniff = self.conn.sniff;
         while !bytes.is_empty() {
             let next = match self.head(bytes, sniff).await {
                 Ok(length) => self.request(bytes, length).await,
                 Err(NoHead::Gone) => Next::Close,
                 Err(NoHead::Http2) => Next::Http2,
                 Err(NoHead::Refused(answer)) => {
-                    let ticket = Ticket::new(self.worker.chance.guid());
+                    let ticket = Ticket::new(self.conn.worker.chance.guid());
                     self.refuse(ticket, &answer).await;
                     Next::Linger
                 }
@@ -157,9 +219,9 @@ impl<S: Io> Conn<S> {
             if bytes.contains(&0) {
                 return Err(malformed("its head holds a NUL"));
             }
-            let until = *deadline.get_or_insert_with(|| Instant::now() + self.worker.limits.head);
+            let until = *deadline.get_or_insert_with(|| Instant::now() + self.conn.worker.limits.head);
             bytes.reserve(4096);
-            match self.timer.by(until, self.io.read_buf(bytes)).await {
+            match self.timer.by(until, self.conn.io.read_buf(bytes)).await {
                 Some(Ok(read)) if read > 0 => {}
                 Some(_) => return Err(NoHead::Gone),
                 None => {
@@ -174,14 +236,14 @@ impl<S: Io> Conn<S> {
     }
 
     async fn request(&mut self, bytes: &mut Vec<u8>, length: usize) -> Next {
-        let mut out = self.worker.buffers.small();
-        let (mut ticket, framing, plan) = prepare(&self.worker, &self.caller, &bytes[..length], &mut out);
+        let mut out = self.conn.worker.buffers.small();
+        let (mut ticket, framing, plan) = prepare(&self.conn.worker, &self.conn.caller, &bytes[..length], &mut out);
         bytes.drain(..length);
-        ticket.keep &= !self.worker.is_draining();
+        ticket.keep &= !self.conn.worker.is_draining();
         let plan = match plan {
             Ok(plan) => plan,
             Err(answer) => {
-                self.worker.buffers.put(out);
+                self.conn.worker.buffers.put(out);
                 // Who sends what makes no sense is not listened to any longer.
                 let skipped = answer.status != 400 && skip(bytes, framing);
                 ticket.keep &= skipped;
@@ -194,12 +256,12 @@ impl<S: Io> Conn<S> {
                 };
             }
         };
-        let mut exchange = Exchange::new(&self.worker, &mut ticket, &mut self.timer);
-        let done = forward::forward(&mut self.io, bytes, &mut out, plan, &mut exchange).await;
-        self.worker.buffers.put(out);
+        let mut exchange = Exchange::new(&self.conn.worker, &mut ticket, &mut self.timer);
+        let done = forward::forward(&mut self.conn.io, bytes, &mut out, plan, &mut exchange).await;
+        self.conn.worker.buffers.put(out);
         match done {
             Ok(keep) => {
-                self.worker.finish(ticket);
+                self.conn.worker.finish(ticket);
                 if keep { Next::Wait } else { Next::Linger }
             }
             Err(Failed::Answer(answer, _)) => {
@@ -210,7 +272,7 @@ impl<S: Io> Conn<S> {
             }
             Err(Failed::Broken(_)) => {
                 ticket.code = "BrokenOff";
-                self.worker.finish(ticket);
+                self.conn.worker.finish(ticket);
                 Next::Close
             }
         }
@@ -218,18 +280,18 @@ impl<S: Io> Conn<S> {
 
     /// Answers without a replica; false when the caller is gone.
     async fn refuse(&mut self, mut ticket: Ticket, answer: &Answer) -> bool {
-        let mut out = self.worker.buffers.small();
+        let mut out = self.conn.worker.buffers.small();
         ticket.answer(answer, &mut out);
         ticket.sent = out.len() as u64;
-        let sent = forward::send(&mut self.io, &out, &mut self.timer, self.worker.limits.stall).await.is_ok();
-        self.worker.buffers.put(out);
-        self.worker.finish(ticket);
+        let sent = forward::send(&mut self.conn.io, &out, &mut self.timer, self.conn.worker.limits.stall).await.is_ok();
+        self.conn.worker.buffers.put(out);
+        self.conn.worker.finish(ticket);
         sent
     }
 
     /// Closes for writing, and reads for a moment what the caller still sends.
     async fn linger(&mut self) {
-        let Conn { io, worker, timer, .. } = self;
+        let Busy { conn: Conn { io, worker, .. }, timer } = self;
         let mut bytes = worker.buffers.small();
         let rest = async {
             let _ = io.shutdown().await;

@@ -9,7 +9,10 @@ mod replica;
 
 use crate::{auth::Access, chance::Chance, counts::Counts};
 use arc_swap::{ArcSwap, Guard};
-use domain::{serving::Demand, spec::routes::Cors};
+use domain::{
+    serving::{Answered, Demand},
+    spec::routes::Cors,
+};
 pub(crate) use replica::{Replica, Wrong};
 use std::{
     collections::HashMap,
@@ -106,6 +109,17 @@ impl Routes {
         let label = format!("{{endpoint=\"{endpoint}\",");
         let text = crate::metrics::render(self);
         text.lines().filter(|line| line.contains(&label)).flat_map(|line| [line, "\n"]).collect()
+    }
+
+    /// What was answered for every deployment that was asked, and what endpoints refused.
+    pub fn answered(&self) -> Vec<Answered> {
+        let table = self.table();
+        let of = |endpoint: &Endpoint| {
+            let own = endpoint.deployments.iter().map(|deployment| (&*deployment.name, &deployment.live.counts));
+            let counted = own.chain([("", &*endpoint.refused)]);
+            counted.map(|(deployment, counts)| counts.answered(&endpoint.name, deployment)).collect::<Vec<_>>()
+        };
+        table.endpoints.values().flat_map(|endpoint| of(endpoint)).filter(|one| !one.codes.is_empty()).collect()
     }
 
     /// Replicas that get no new requests and still work on old ones, with how many. One that is missing here can be

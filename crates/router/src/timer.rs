@@ -1,6 +1,7 @@
 //! One timer for many deadlines, moved rather than made anew.
 
 use std::{
+    cell::RefCell,
     future::{Future, poll_fn},
     pin::{Pin, pin},
     task::Poll,
@@ -8,9 +9,29 @@ use std::{
 };
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A timer of one connection. Moving a deadline forward, which is all that keep-alive traffic does, costs a store.
+/// So many are kept for later.
+const KEPT: usize = 4096;
+
+/// A timer of one request. Moving a deadline forward costs a store.
 #[derive(Debug)]
 pub(crate) struct Timer(Pin<Box<Sleep>>);
+
+/// The free timers of one worker. As they go from request to request their deadlines hardly ever move back.
+#[derive(Debug, Default)]
+pub(crate) struct Timers(RefCell<Vec<Timer>>);
+
+impl Timers {
+    pub(crate) fn take(&self) -> Timer {
+        self.0.borrow_mut().pop().unwrap_or_else(Timer::new)
+    }
+
+    pub(crate) fn put(&self, timer: Timer) {
+        let mut kept = self.0.borrow_mut();
+        if kept.len() < KEPT {
+            kept.push(timer);
+        }
+    }
+}
 
 impl Timer {
     pub(crate) fn new() -> Timer {

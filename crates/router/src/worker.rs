@@ -2,18 +2,8 @@
 //! that a request touches.
 
 use crate::{
-    access_log::AccessLog,
-    auth::wrong::WrongKeys,
-    buffers::Buffers,
-    chance::Chance,
-    http2,
-    pool::Pool,
-    prepare::Caller,
-    run::Limits,
-    serve::{Conn, Ended},
-    table::Routes,
-    ticket::Ticket,
-    tls::Tls,
+    access_log::AccessLog, auth::wrong::WrongKeys, buffers::Buffers, chance::Chance, http2, idle::Idle, pool::Pool,
+    prepare::Caller, run::Limits, serve::Conn, table::Routes, ticket::Ticket, timer::Timers, tls::Tls,
 };
 use domain::Timestamp;
 use std::{
@@ -33,6 +23,8 @@ use tokio::{
 
 /// While a router stops, connections that are idle may still send one request for this long.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How often idle connections, of callers and to replicas, are looked at.
+const ROUND: Duration = Duration::from_millis(250);
 
 /// Both directions of a connection.
 pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin {}
@@ -46,6 +38,8 @@ pub(crate) struct Worker {
     pub(crate) http2: bool,
     pub(crate) log: Option<AccessLog>,
     pub(crate) buffers: Buffers,
+    pub(crate) timers: Timers,
+    pub(crate) idle: Idle,
     pub(crate) pool: Pool,
     pub(crate) chance: Chance,
     pub(crate) wrong_keys: WrongKeys,
@@ -75,6 +69,8 @@ impl Worker {
             http2: parts.http2,
             log: parts.log,
             buffers: Buffers::default(),
+            timers: Timers::default(),
+            idle: Idle::default(),
             pool: Pool::default(),
             chance: Chance::new(),
             wrong_keys: WrongKeys::default(),
@@ -96,7 +92,7 @@ impl Worker {
         self.closing.get()
     }
 
-    /// Rung when connections that are idle shall look at [`Worker::is_closing`].
+    /// Rung when connections of HTTP/2 shall look at [`Worker::is_closing`].
     pub(crate) fn closed(&self) -> &Notify {
         &self.closed
     }
@@ -119,30 +115,35 @@ impl Worker {
 /// Serves until `stop` turns true and the last request is answered, or until `patience` after that.
 pub(crate) async fn work(listener: TcpListener, parts: Parts, mut stop: watch::Receiver<bool>, patience: Duration) {
     let (worker, tls) = Worker::new(parts);
+    let rounds = u32::try_from(worker.limits.idle.as_millis() / ROUND.as_millis()).unwrap_or(u32::MAX);
     let mut connections = JoinSet::new();
-    let mut sweep = interval(Duration::from_millis(250));
+    let mut sweep = interval(ROUND);
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => drop(connections.spawn_local(converse(Rc::clone(&worker), stream, peer, tls.clone()))),
+                Ok((stream, peer)) => converse(&mut connections, &worker, stream, peer, &tls),
                 // Out of file descriptors, most likely; trying again at once would only spin.
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
             },
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            _ = sweep.tick() => worker.pool.sweep(worker.limits.pool_idle, Instant::now()),
+            _ = sweep.tick() => {
+                worker.pool.sweep(worker.limits.pool_idle, Instant::now());
+                worker.idle.sweep(rounds);
+            }
             _ = stop.wait_for(|stop| *stop) => break,
         }
     }
     worker.draining.set(true);
     // Whoever has connected already is served.
     while let Some(Ok((stream, peer))) = ready(&listener).await {
-        connections.spawn_local(converse(Rc::clone(&worker), stream, peer, tls.clone()));
+        converse(&mut connections, &worker, stream, peer, &tls);
     }
     drop(listener);
     let end = Instant::now() + patience;
     let _ = timeout(LAST_WORDS.min(patience), all(&mut connections)).await;
     worker.closing.set(true);
     worker.closed.notify_waiters();
+    worker.idle.close();
     let _ = tokio::time::timeout_at(end, all(&mut connections)).await;
     let mut mirrors = worker.mirrors.take();
     let _ = tokio::time::timeout_at(end, all(&mut mirrors)).await;
@@ -161,46 +162,33 @@ async fn all(tasks: &mut JoinSet<()>) {
     while tasks.join_next().await.is_some() {}
 }
 
-/// Serves one connection. What only TLS or HTTP/2 needs is in boxes: plain connections that are idle must stay small.
-async fn converse(worker: Rc<Worker>, stream: TcpStream, peer: SocketAddr, tls: Option<Tls>) {
+/// Has one connection served. What TLS needs is in a box: plain connections that are idle must stay small.
+fn converse(to: &mut JoinSet<()>, worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, tls: &Option<Tls>) {
     let _ = stream.set_nodelay(true);
-    let address = peer.ip().to_canonical();
-    let caller = Caller { address, shown: address.to_string().into(), secure: tls.is_some() };
+    let caller = Caller { address: peer.ip().to_canonical(), secure: tls.is_some() };
+    let worker = Rc::clone(worker);
     match tls {
-        None => plain(worker, stream, caller).await,
-        Some(tls) => Box::pin(private(worker, stream, caller, tls)).await,
-    }
-}
-
-async fn plain(worker: Rc<Worker>, stream: TcpStream, caller: Caller) {
-    let sniff = worker.http2;
-    let conn = Conn::new(Rc::clone(&worker), stream, caller.clone());
-    if let Ended::Http2(stream, begun) = conn.run(sniff).await {
-        Box::pin(http2::serve(worker, stream, begun, caller)).await;
-    }
+        None => to.spawn_local(Conn::new(worker, stream, caller).converse()),
+        Some(tls) => to.spawn_local(Box::pin(private(worker, stream, caller, tls.clone()))),
+    };
 }
 
 async fn private(worker: Rc<Worker>, stream: TcpStream, caller: Caller, tls: Tls) {
     let Some((stream, second)) = tls.accept(stream, worker.limits.head).await else { return };
     match second {
         true => http2::serve(worker, stream, Vec::new(), caller).await,
-        false => drop(Conn::new(worker, stream, caller).run(false).await),
+        false => Conn::new(worker, stream, caller).without_http2().converse().await,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::serve::Conversation;
+    use tokio::net::TcpStream;
 
-    #[tokio::test]
-    async fn an_idle_connection_costs_less_than_a_kilobyte_of_task() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let stream = TcpStream::connect(address).await.unwrap();
-        let routes = Routes::new(&domain::spec::Routes::default());
-        let (limits, clock) = (Limits::default(), || Timestamp(0));
-        let (worker, _) = Worker::new(Parts { routes, limits, clock, http2: true, log: None, tls: None });
-        let size = size_of_val(&converse(worker, stream, address, None));
-        assert!(size < 1024, "{size} bytes");
+    #[test]
+    fn an_idle_connection_costs_next_to_nothing_beside_its_socket() {
+        let size = size_of::<Conversation<TcpStream>>();
+        assert!(size <= 96, "{size} bytes");
     }
 }

@@ -77,6 +77,8 @@ pub struct Inner {
     pub(crate) nodes: Mutex<HashMap<String, Seen>>,
     /// Agents of attempts elsewhere.
     pub(crate) calls: crate::calls::Calls,
+    /// Streams to services of jobs.
+    pub(crate) tunnels: crate::tunnels::Tunnels,
     pub(crate) clusters: Mutex<HashMap<String, Watched>>,
     /// Blobs on their way in or out.
     pub(crate) transfers: AtomicUsize,
@@ -135,6 +137,7 @@ impl App {
             reloading: tokio::sync::Mutex::default(),
             nodes: Mutex::default(),
             calls: crate::calls::Calls::default(),
+            tunnels: crate::tunnels::Tunnels::default(),
             clusters: Mutex::default(),
             transfers: AtomicUsize::new(0),
             started_at,

@@ -21,6 +21,7 @@ pub(crate) mod principals;
 pub(crate) mod records;
 pub(crate) mod registries;
 pub(crate) mod routers;
+pub(crate) mod services;
 pub(crate) mod sharing;
 pub(crate) mod studio;
 pub(crate) mod views;
@@ -56,7 +57,7 @@ pub(crate) struct At {
     /// A deployment below an endpoint.
     #[serde(default)]
     pub(crate) deployment: String,
-    /// An operation.
+    /// An operation, or a tunnel.
     #[serde(default)]
     pub(crate) id: String,
     #[serde(default)]
@@ -65,6 +66,8 @@ pub(crate) struct At {
     pub(crate) node: String,
     #[serde(default)]
     pub(crate) attempt: String,
+    #[serde(default)]
+    pub(crate) service: String,
 }
 
 impl At {

@@ -19,6 +19,7 @@ mod resolve;
 mod router;
 mod routers;
 mod tls;
+mod tunnels;
 mod webhooks;
 
 pub use app::{App, Settings};

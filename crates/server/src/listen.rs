@@ -13,10 +13,7 @@ use crate::{
 };
 use axum::{Router, body::Body, extract::Request};
 use hyper::{body::Incoming, service::service_fn};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
-};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{convert::Infallible, io, net::SocketAddr, os::fd::AsFd, path::Path, sync::Arc, time::Duration};
 use store::Store;
 use tokio::{
@@ -113,13 +110,15 @@ pub async fn serve(
     tokens.principals.refresh(&store).await?;
     let url = settings.public_url.clone().unwrap_or_else(|| listening.url.clone());
     let app = App::new(store, settings, tokens, url);
+    app.sessions.remember(keys.join("sessions-left"), app.now()).map_err(StartError::Keys)?;
     crate::http::workspaces::ensure_default(&app).await?;
     let idle = app.settings.idle;
     let mut loops = JoinSet::new();
     loops.spawn(crate::webhooks::run(app.clone()));
     loops.spawn(crate::calendar::run(app.clone()));
+    loops.spawn(crate::tunnels::run(app.clone()));
     let router = router(app);
-    let graceful = GracefulShutdown::new();
+    let (closing, closes) = watch::channel(false);
     let mut connections = JoinSet::new();
     let fresh = listening.certificate.keep_fresh();
     tokio::pin!(fresh);
@@ -128,25 +127,27 @@ pub async fn serve(
             accepted = listening.https.accept() => {
                 let Ok((stream, peer)) = accepted else { breathe().await; continue };
                 let _ = stream.set_nodelay(true);
-                let (acceptor, router, watcher) = (listening.acceptor.clone(), router.clone(), graceful.watcher());
+                let (acceptor, router, closes) = (listening.acceptor.clone(), router.clone(), closes.clone());
                 connections.spawn(async move {
                     let handshake = tokio::time::timeout(Duration::from_secs(10), acceptor.accept(stream)).await;
                     if let Ok(Ok(stream)) = handshake {
-                        converse(stream, peer, router, watcher, idle).await;
+                        converse(stream, peer, router, closes, idle).await;
                     }
                 });
             }
             accepted = accept_plain(listening.http.as_ref()) => {
                 let Ok((stream, peer)) = accepted else { breathe().await; continue };
                 let _ = stream.set_nodelay(true);
-                connections.spawn(converse(stream, peer, router.clone(), graceful.watcher(), idle));
+                connections.spawn(converse(stream, peer, router.clone(), closes.clone(), idle));
             }
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             () = &mut fresh => {}
             _ = stop.wait_for(|stop| *stop) => break,
         }
     }
-    let _ = tokio::time::timeout(Duration::from_secs(2), graceful.shutdown()).await;
+    closing.send_replace(true);
+    let all_gone = async { while connections.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(Duration::from_secs(2), all_gone).await;
     Ok(())
 }
 
@@ -166,7 +167,7 @@ async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: SocketAddr,
     router: Router,
-    watcher: hyper_util::server::graceful::Watcher,
+    mut closes: watch::Receiver<bool>,
     idle: Duration,
 ) {
     let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -181,8 +182,17 @@ async fn converse(
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(60))
-        .serve_connection(TokioIo::new(Patient::new(stream, idle)), service);
-    if let Err(error) = watcher.watch(connection).await {
+        .serve_connection(TokioIo::new(Patient::new(stream, idle)), service)
+        .with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    let went = tokio::select! {
+        went = connection.as_mut() => went,
+        () = async { drop(closes.wait_for(|closes| *closes).await) } => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = went {
         tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
     }
 }

@@ -85,6 +85,16 @@ pub(crate) fn place_to_share(
     Ok(found.ok_or(lookup.bad))
 }
 
+/// Where an asset's files lie; nothing where its address leads nowhere.
+pub(crate) fn place_of(
+    app: &App,
+    workspace: &WorkspaceRow,
+    tx: &mut Tx<'_>,
+    uri: &str,
+) -> Result<Option<Place>, store::Error> {
+    Lookup { app, workspace, tx, to_share: false, datastore: None, bad: Vec::new() }.place("path", uri, 0)
+}
+
 /// Whether a model says itself how it is asked.
 pub(crate) fn is_mlflow(
     app: &App,

@@ -61,7 +61,7 @@ fn route_of(path: &str, method: &str) -> Option<&'static Route> {
 fn handler(route: &Route) -> MethodRouter<App> {
     use http::{
         agents, artifacts, assets, blobs, clusters, computes, datastores, history, identity, jobs, machines, meta,
-        metrics, operations, principals, records, registries, routers, sharing, studio, workspaces,
+        metrics, operations, principals, records, registries, routers, services, sharing, studio, workspaces,
     };
     use records::{Kind, keys};
     let of = |kind: Kind| axum::Extension(kind);
@@ -110,6 +110,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "job_cancel" => post(jobs::cancel),
         "job_canceled" => get(jobs::canceled),
         "job_why" => get(jobs::why),
+        "job_connect" => post(services::connect),
         "job_graph" => get(jobs::graph),
         "job_metrics" => get(metrics::list),
         "job_metrics_stream" => get(metrics::stream),
@@ -149,6 +150,8 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "online_endpoint_regenerate" => post(keys::regenerate),
         "online_endpoint_token" => post(keys::token),
         "online_endpoint_counters" => get(records::serving::counters),
+        "online_endpoint_activity" => get(records::traffic::activity),
+        "online_endpoint_try" => post(records::traffic::call),
         "online_deployments" => get(records::list).layer(of(Kind::OnlineDeployment)),
         "online_deployment_get" => get(records::show).layer(of(Kind::OnlineDeployment)),
         "online_deployment_put" => put(records::put).layer(of(Kind::OnlineDeployment)),
@@ -180,6 +183,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "asset_container_put" | "registry_asset_container_put" => put(assets::put_container),
         "asset_versions" | "registry_asset_versions" => get(assets::versions),
         "asset_get" | "registry_asset_get" => get(assets::show),
+        "asset_uses" => get(assets::uses),
         "asset_put" | "registry_asset_put" => put(assets::put),
         "asset_delete" | "registry_asset_delete" => delete(assets::delete),
         "registries_all" | "registries" => get(registries::list),
@@ -198,6 +202,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "agent_poll" => post(agents::poll),
         "agent_report" => post(agents::report),
         "agent_log" => put(agents::log),
+        "agent_tunnel" => post(services::open),
         "clusters" => get(clusters::list),
         "cluster_get" => get(clusters::show),
         "cluster_put" => put(clusters::put),
@@ -280,7 +285,13 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
     }
     let waits = matches!(
         id,
-        "agent_poll" | "cluster_poll" | "node_poll" | "router_exchange" | "job_artifact" | "job_metrics_stream"
+        "agent_poll"
+            | "cluster_poll"
+            | "node_poll"
+            | "router_exchange"
+            | "job_artifact"
+            | "job_metrics_stream"
+            | "job_connect"
     );
     if !waits {
         app.metrics.request_seconds.observe(started.elapsed().as_secs_f64());

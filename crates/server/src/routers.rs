@@ -6,8 +6,10 @@
 //! counts as used until every router that was heard of lately holds routes without it and is done with it.
 
 mod build;
+mod history;
 
 pub(crate) use build::{endpoint_token, site_of};
+pub(crate) use history::{STEP_MS, Step};
 
 use crate::http::records::Kind;
 use domain::{
@@ -53,6 +55,7 @@ struct Inner {
     reading: tokio::sync::Mutex<()>,
     /// By site. Addresses of one site mean nothing at another.
     state: Mutex<HashMap<String, State>>,
+    history: Mutex<history::History>,
 }
 
 /// What is known of a site.
@@ -94,6 +97,7 @@ impl Routers {
             clock,
             reading: tokio::sync::Mutex::default(),
             state: Mutex::default(),
+            history: Mutex::default(),
         }))
     }
 
@@ -106,6 +110,11 @@ impl Routers {
     /// What was counted of an endpoint in this process, in Prometheus text; nothing where no router runs in it.
     pub(crate) fn counters(&self, endpoint: &str) -> String {
         self.0.counters.get().map_or_else(String::new, |counters| counters(endpoint))
+    }
+
+    /// What an endpoint has answered in the last hours, at all routers together, oldest first.
+    pub(crate) fn history(&self, endpoint: &str) -> Vec<Step> {
+        self.past().of(endpoint)
     }
 
     /// Hears a router of a site, and answers with routes other than those it holds, as soon as there are any within `wait`.
@@ -151,6 +160,9 @@ impl Routers {
                 state.versions.pop_front();
             }
             state.routes = Arc::new(routes);
+            self.past().keep(|endpoint| sites.values().any(|state| state.routes.endpoints.contains_key(endpoint)));
+            let state = &sites[site];
+            return Ok((state.version, Arc::clone(&state.routes)));
         }
         Ok((state.version, Arc::clone(&state.routes)))
     }
@@ -213,6 +225,9 @@ impl Routers {
         state.heard.retain(|_, heard| heard.is_fresh(now));
         let waits = |news: &RouterNews| news.demand.iter().any(|demand| demand.queued > 0 && demand.replicas == 0);
         let before = state.heard.get(&news.router).map(|heard| &heard.news);
+        if let Some(before) = before {
+            self.past().add(&before.answered, &news.answered, now);
+        }
         // Someone waits for a first replica, or a replica may be free now.
         let wakes = waits(&news) || before.is_none_or(|old| old.held != news.held || old.leaving != news.leaving);
         state.heard.insert(news.router.clone(), Heard { at: now, news });
@@ -220,6 +235,10 @@ impl Routers {
         if wakes {
             self.0.store.ring(Bell::Serving);
         }
+    }
+
+    fn past(&self) -> MutexGuard<'_, history::History> {
+        self.0.history.lock().expect("nothing panics while it holds the history")
     }
 
     fn sites(&self) -> MutexGuard<'_, HashMap<String, State>> {

@@ -38,6 +38,7 @@ pub use clusters::{ClusterRow, TargetRow, TargetState, site_name};
 pub use deliveries::DeliveryRow;
 pub use events::EventRow;
 pub use experiments::{DEFAULT_EXPERIMENT, ExperimentRow};
+pub use job_labels::{Used, UserRow};
 pub use job_pages::{JobFilter, JobPage};
 pub use jobs::{ChildOf, HERE, InUse, JobRow, NOWHERE, NewJob, POOLED, QueuedJob};
 pub use logged_models::{LoggedModelRow, ModelPoint, RunModel};

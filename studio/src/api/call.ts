@@ -20,6 +20,7 @@ export interface Options {
   signal?: AbortSignal | undefined;
   /** Sent instead of the session's cookie. */
   token?: string;
+  headers?: Record<string, string>;
 }
 
 /** The address of a route. */
@@ -44,7 +45,7 @@ export async function send<Path extends string, Reply>(
   params: Params<Path>,
   options: Options = {},
 ): Promise<Response> {
-  const headers: Record<string, string> = { "x-peregrine-studio": "1" };
+  const headers: Record<string, string> = { ...options.headers, "x-peregrine-studio": "1" };
   if (options.body !== undefined) headers["content-type"] = "application/json";
   if (options.token !== undefined) headers["authorization"] = `Bearer ${options.token}`;
   const init: RequestInit = { method: route.method, headers, credentials: "same-origin", redirect: "error" };

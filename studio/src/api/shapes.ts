@@ -163,15 +163,48 @@ export interface AssetProperties {
 
 export type Asset = Resource<AssetProperties>;
 
+export interface Uses {
+  jobs: { name: string; displayName: string; status: string; input: string }[];
+  deployments: { endpoint: string; name: string; state: string }[];
+}
+
+export interface Check {
+  check: string;
+  passed: boolean;
+  detail: string;
+}
+
+export interface Amounts {
+  cpu_milli: number;
+  memory_bytes: number;
+  gpus: number;
+}
+
+export interface Shared {
+  allocatable: Amounts;
+  free: Amounts;
+}
+
 export interface ComputeProperties {
   computeType: string;
   provisioningState: string;
   description?: string;
+  resourceId?: string;
   properties?: {
-    capacity?: Record<string, string>;
-    instanceTypes?: Record<string, { resources?: { requests?: Record<string, string>; limits?: Record<string, string> | null } }>;
+    /** Of a machine; of a cluster, what its nodes have together. */
+    capacity?: Record<string, string> | Shared;
+    instanceTypes?: Record<string, { fitsNow?: number; resources?: { requests?: Record<string, string>; limits?: Record<string, string> | null } }>;
     namespace?: string;
+    cluster?: string;
+    address?: string;
+    host?: string;
+    checks?: Check[];
   };
+}
+
+export interface Cluster {
+  name: string;
+  answers: boolean;
 }
 
 export type Compute = Resource<ComputeProperties>;
@@ -181,7 +214,7 @@ export interface Node {
   nodeState: string;
   runId: string | null;
   seenAt?: string;
-  capacity?: { cpu_milli: number; memory_bytes: number; gpus: number };
+  capacity?: Amounts;
   gpuModels?: string[];
 }
 
@@ -201,6 +234,45 @@ export interface AuditLine {
   result: string;
 }
 
+export type Endpoint = Resource<EndpointProperties>;
+
+/** How an endpoint answered a call that the server made. */
+export interface Tried {
+  status: number;
+  contentType: string | null;
+  deployment: string | null;
+  modelStatus: string | null;
+  requestId: string | null;
+  output: string;
+  /** Whether the answer was longer. */
+  cut: boolean;
+  milliseconds: number;
+}
+
+export interface Answered {
+  at: string;
+  deployment: string;
+  codes: Record<string, number>;
+  buckets: number[];
+}
+
+export interface ReplicaLife {
+  name: string;
+  deployment: string;
+  note: string;
+  askedForAt: string;
+  readyAt: string | null;
+  leavingAt: string | null;
+  goneAt: string | null;
+}
+
+export interface Activity {
+  stepSeconds: number;
+  boundsSeconds: number[];
+  answers: Answered[];
+  replicas: ReplicaLife[];
+}
+
 export interface EndpointProperties {
   authMode?: string;
   scoringUri?: string;
@@ -208,6 +280,38 @@ export interface EndpointProperties {
   traffic?: Record<string, number>;
   description?: string;
 }
+
+export interface ScheduleProperties {
+  isEnabled?: boolean;
+  description?: string;
+  trigger?: unknown;
+  action?: { actionType?: string };
+  properties?: Record<string, string>;
+  peregrine?: { next: string[]; runs: { dueAt: string; cause: string; made: string | null; problem: string | null }[] };
+}
+
+export type Schedule = Resource<ScheduleProperties>;
+
+export interface BatchEndpointProperties {
+  description?: string;
+  provisioningState?: string;
+  scoringUri?: string;
+  defaults?: { deploymentName?: string };
+}
+
+export type BatchEndpoint = Resource<BatchEndpointProperties>;
+
+export interface BatchDeploymentProperties {
+  compute?: string;
+  model?: { assetId?: string };
+  deploymentConfiguration?: { componentId?: { assetId?: string } };
+  miniBatchSize?: number;
+}
+
+export type BatchDeployment = Resource<BatchDeploymentProperties>;
+export type BatchJob = Resource<{ status: string }>;
+
+export type Deployment = Resource<DeploymentProperties>;
 
 export interface DeploymentProperties {
   provisioningState?: string;

@@ -8,6 +8,8 @@ import { at } from "../parts/place.ts";
 import { useScope } from "../parts/scope.ts";
 import { Ago, Card, Copy, Empty, Facts, Link, List, Problem, Tags, Wait } from "../parts/show.tsx";
 import { yaml } from "../parts/yaml.ts";
+import { Deploy } from "./asset/deploy.tsx";
+import { Uses } from "./asset/uses.tsx";
 
 const NOUNS: Record<string, [string, string]> = {
   models: ["model", "A model is registered from a folder or a job's output:"],
@@ -89,6 +91,8 @@ function Versions({ kind, name }: { kind: string; name: string }) {
 function Version({ kind, noun, name, version, changed }: { kind: string; noun: string; name: string; version: Asset; changed: () => void }) {
   const { names, workspace, works } = useScope();
   const [problem, setProblem] = useState<Error>();
+  const [looking, setLooking] = useState(false);
+  const [deploying, setDeploying] = useState(false);
   const { properties } = version;
   const uri = properties.modelUri ?? properties.dataUri;
   const job = properties.jobName ?? /ExperimentRun\/dcid\.([\w-]+)/.exec(uri ?? "")?.[1] ?? /\/jobs\/([\w-]+)\//.exec(uri ?? "")?.[1];
@@ -107,6 +111,7 @@ function Version({ kind, noun, name, version, changed }: { kind: string; noun: s
       aside={
         works && (
           <span className="bar">
+            {kind === "models" && <button type="button" className="quiet" onClick={() => setDeploying(true)}>Deploy…</button>}
             <button type="button" className="quiet" onClick={tag}>Tag…</button>
             <button type="button" className="quiet" onClick={() => put({ isArchived: true })}>Archive</button>
           </span>
@@ -126,6 +131,13 @@ function Version({ kind, noun, name, version, changed }: { kind: string; noun: s
           ["Use it as", <Copy key="use" text={`azureml:${name}:${version.name}`} />],
         ]}
       />
+      {kind !== "components" && (
+        <details onToggle={(event) => setLooking(event.currentTarget.open)}>
+          <summary>Where it is used</summary>
+          {looking && <Uses kind={kind} name={name} version={version.name} />}
+        </details>
+      )}
+      {deploying && <Deploy name={name} version={version} close={() => setDeploying(false)} />}
       <details>
         <summary>All of it</summary>
         <pre tabIndex={0}>{yaml(shown)}</pre>

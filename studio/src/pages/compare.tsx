@@ -11,6 +11,7 @@ import { useScope } from "../parts/scope.ts";
 import { Badge, Card, Empty, Link, Wait } from "../parts/show.tsx";
 import { number, status } from "../parts/words.ts";
 import { importance, numeric, Parallel } from "./compare/parallel.tsx";
+import { Scatter } from "./compare/scatter.tsx";
 import { lineOf } from "./job/metrics.tsx";
 
 const MOST_LINES = 20;
@@ -122,6 +123,7 @@ function Axes({ runs }: { runs: Run[] }) {
       >
         <Parallel axes={axes} goal={chosen} names={runs.map(({ info }) => info.run_name)} />
       </Card>
+      <Scatter axes={axes} runs={runs.map(({ info }) => ({ id: info.run_id, name: info.run_name }))} />
       {chosen && weights.length > 0 && runs.length > 3 && (
         <Card title={`What goes along with ${chosen.name}`}>
           <p className="dim">Rank correlation over {runs.length} runs: 1 rises with it, −1 falls as it rises. It says nothing about causes.</p>

@@ -1,20 +1,30 @@
 // Where jobs run: targets, their nodes and sizes, and who waits for them and why.
+import { useState } from "react";
 import { ask } from "../api/call.ts";
 import { compute_nodes, computes, job_why, workspace_usages } from "../api/routes.ts";
-import type { Compute, Node, Page, Usage, Why } from "../api/shapes.ts";
+import type { Amounts, Compute, Node, Page, Shared, Usage, Why } from "../api/shapes.ts";
 import { useData } from "../parts/data.ts";
 import { at } from "../parts/place.ts";
 import { search } from "../parts/runs.ts";
 import { useScope } from "../parts/scope.ts";
-import { Ago, Badge, Card, Copy, Empty, Facts, Link, List, Said, Wait } from "../parts/show.tsx";
+import { Ago, Badge, Card, Empty, Facts, Link, List, Said, Wait } from "../parts/show.tsx";
 import { bytes } from "../parts/words.ts";
+import { Attach, type Kind } from "./compute/attach.tsx";
+import { Checks } from "./compute/checks.tsx";
 import { Meters } from "./home.tsx";
 
 const EVERY_MS = 4000;
 const QUEUE = 50;
+const KINDS: [Kind, string][] = [
+  ["Kubernetes", "Kubernetes…"],
+  ["VirtualMachine", "A machine over SSH…"],
+  ["Slurm", "Slurm…"],
+  ["AmlCompute", "A cluster of nodes…"],
+];
 
 export function ComputePage() {
-  const { names } = useScope();
+  const { names, works } = useScope();
+  const [attaching, setAttaching] = useState<Kind>();
   const targets = useData("computes", (signal) => ask<Page<Compute>>(computes, names, { signal }), EVERY_MS);
   const usages = useData("usages", (signal) => ask<Page<Usage>>(workspace_usages, names, { signal }), EVERY_MS);
   return (
@@ -24,31 +34,33 @@ export function ComputePage() {
         <Card title="In use">
           <Wait on={usages}>{({ value }) => <Meters usages={value} />}</Wait>
         </Card>
-        <Card title="Attach a Kubernetes cluster">
-          <p>Make the cluster ready, then attach a namespace of it. The first command ends in a list of checks.</p>
-          <p>
-            <Copy text="peregrine extension install --cluster-name lab" />
-          </p>
-          <p>
-            <Copy text="peregrine compute attach -f kubernetes.yml" />
-          </p>
-        </Card>
+        {works && (
+          <Card title="Attach">
+            <p>A place you have becomes a target that jobs can name. Attaching ends in a list of checks, shown with the target. A cluster of nodes grows and shrinks with what waits for it.</p>
+            <div className="bar">
+              {KINDS.map(([kind, title]) => (
+                <button key={kind} type="button" onClick={() => setAttaching(kind)}>{title}</button>
+              ))}
+            </div>
+          </Card>
+        )}
       </div>
       <Wait on={targets}>
         {({ value }) => (
           <div className="cards wide">
             {value.map((target) => (
-              <Target key={target.name} target={target} />
+              <Target key={target.name} target={target} changed={targets.again} />
             ))}
           </div>
         )}
       </Wait>
       <Queue />
+      {attaching !== undefined && <Attach kind={attaching} close={() => setAttaching(undefined)} done={targets.again} />}
     </>
   );
 }
 
-function Target({ target }: { target: Compute }) {
+function Target({ target, changed }: { target: Compute; changed: () => void }) {
   const { names, workspace } = useScope();
   const { properties } = target;
   const nodes = useData(
@@ -64,9 +76,12 @@ function Target({ target }: { target: Compute }) {
           ["Kind", properties.computeType],
           ["Description", properties.description],
           ["Namespace", properties.properties?.namespace],
-          ["Capacity", quantities(properties.properties?.capacity)],
+          ["Cluster", properties.properties?.cluster],
+          ["Address", properties.properties?.address ?? properties.properties?.host],
+          ["Capacity", capacity(properties.properties?.capacity)],
         ]}
       />
+      {target.name !== "local" && <Checks target={target} changed={changed} />}
       <Wait on={nodes}>
         {({ nodes: all = [] }) =>
           all.length === 0 ? (
@@ -98,6 +113,7 @@ function Target({ target }: { target: Compute }) {
               ["Name", ([name]) => name],
               ["Asks for", ([, type]) => quantities(type.resources?.requests)],
               ["At most", ([, type]) => quantities(type.resources?.limits ?? undefined)],
+              ["Fit now", ([, type]) => type.fitsNow],
             ]}
           />
         </details>
@@ -110,6 +126,18 @@ function quantities(map: Record<string, string> | undefined): string {
   return Object.entries(map ?? {})
     .map(([name, amount]) => `${amount} ${name}`)
     .join(", ");
+}
+
+function isShared(map: Record<string, string> | Shared): map is Shared {
+  return typeof map["allocatable"] === "object";
+}
+
+/** What a machine has, or of a cluster what is free of it. */
+function capacity(map: Record<string, string> | Shared | undefined): string {
+  if (map === undefined || !isShared(map)) return quantities(map);
+  const amount = ({ cpu_milli, memory_bytes, gpus }: Amounts) => `${cpu_milli / 1000} cores, ${bytes(memory_bytes)}${gpus ? `, ${gpus} GPUs` : ""}`;
+  if (map.allocatable.cpu_milli === 0) return "";
+  return `${amount(map.free)} free of ${amount(map.allocatable)}`;
 }
 
 function Queue() {

@@ -6,7 +6,7 @@ import type { Job, Run, Why } from "../api/shapes.ts";
 import { useData } from "../parts/data.ts";
 import { at } from "../parts/place.ts";
 import { useScope } from "../parts/scope.ts";
-import { Badge, Link, Problem, Wait } from "../parts/show.tsx";
+import { Badge, Link, Problem, Tabs, Wait } from "../parts/show.tsx";
 import { status } from "../parts/words.ts";
 import { Children } from "./job/children.tsx";
 import { Definition } from "./job/definition.tsx";
@@ -14,6 +14,7 @@ import { Files } from "./job/files.tsx";
 import { Logs } from "./job/logs.tsx";
 import { MetricsTab } from "./job/metrics.tsx";
 import { Overview } from "./job/overview.tsx";
+import { Register } from "./job/register.tsx";
 import { Again } from "./job/again.tsx";
 
 const EVERY_MS = 2000;
@@ -44,6 +45,7 @@ export function JobPage({ name, tab }: { name: string; tab: string }) {
   const [over, setOver] = useState(false);
   const [problem, setProblem] = useState<Error>();
   const [again, setAgain] = useState(false);
+  const [registering, setRegistering] = useState(false);
   const seen = useData(
     name,
     async (signal) => {
@@ -75,22 +77,18 @@ export function JobPage({ name, tab }: { name: string; tab: string }) {
               <Badge status={state(found)} />
               <span className="grow" />
               {works && found.job && !over && <button type="button" onClick={() => void cancel()}>Cancel</button>}
+              {works && found.job && over && <button type="button" onClick={() => setRegistering(true)}>Register…</button>}
               {works && kind === "Command" && <button type="button" onClick={() => setAgain(true)}>Run again…</button>}
             </header>
             {problem !== undefined && <Problem error={problem} />}
-            <div className="tabs" role="navigation" aria-label="Parts of the job">
-              {tabs.map(([part, title]) => (
-                <Link key={part} to={at(workspace.name, ["jobs", name, part])} here={part === tab}>
-                  {title}
-                </Link>
-              ))}
-            </div>
+            <Tabs label="Parts of the job" tabs={tabs} here={tab} to={(part) => at(workspace.name, ["jobs", name, part])} />
             {tab === "overview" && <Overview seen={found} over={over} />}
             {tab === "children" && found.job && <Children job={found.job} over={over} />}
             {tab === "metrics" && <MetricsTab name={name} />}
             {tab === "logs" && <Logs name={name} />}
             {tab === "files" && <Files name={name} />}
             {tab === "definition" && found.job && <Definition job={found.job} />}
+            {registering && found.job && <Register job={found.job} close={() => setRegistering(false)} />}
             {again && found.job && <Again job={found.job} close={() => setAgain(false)} />}
           </div>
         );

@@ -10,6 +10,8 @@ export interface Loaded<T> {
 }
 
 const RETRY_MS = 2000;
+/** While a server is away its callers may be kept waiting instead of refused. */
+const SILENT_MS = 4000;
 let away = false;
 const listeners = new Set<() => void>();
 
@@ -19,7 +21,7 @@ function setAway(now: boolean): void {
   for (const told of listeners) told();
 }
 
-/** Whether the server could not be reached when it was last asked. */
+/** Whether the server could not be reached when it was last asked, or has not answered for a while. */
 export function useAway(): boolean {
   return useSyncExternalStore(
     (told) => {
@@ -47,12 +49,13 @@ export function useData<T>(key: string, load: (signal: AbortSignal) => Promise<T
   loader.current = load;
   useEffect(() => {
     const stop = new AbortController();
-    let timer = 0;
+    let [timer, silent] = [0, 0];
     const next = (wait: number) => {
       timer = window.setTimeout(run, wait);
     };
     const run = async () => {
       if (document.hidden) return next(1000);
+      silent = window.setTimeout(() => setAway(true), SILENT_MS);
       try {
         const data = await loader.current(stop.signal);
         if (stop.signal.aborted) return;
@@ -66,12 +69,15 @@ export function useData<T>(key: string, load: (signal: AbortSignal) => Promise<T
         setAway(gone);
         setState((old) => (old.key === key && old.data !== undefined ? { ...old, error } : { key, error }));
         if (gone || every > 0) next(Math.max(every, RETRY_MS));
+      } finally {
+        window.clearTimeout(silent);
       }
     };
     void run();
     return () => {
       stop.abort();
       window.clearTimeout(timer);
+      window.clearTimeout(silent);
     };
   }, [key, every, turn]);
   const again = useCallback(() => setTurn((turn) => turn + 1), []);

@@ -7,6 +7,8 @@ export const PAGES: [string, string][] = [
   ["environments", "Environments"],
   ["components", "Components"],
   ["endpoints", "Endpoints"],
+  ["batch", "Batch endpoints"],
+  ["schedules", "Schedules"],
   ["compute", "Compute"],
   ["workspace", "Workspace"],
 ];

@@ -50,7 +50,21 @@ export async function search(names: Names, wanted: Search, signal?: AbortSignal)
     ...(wanted.from ? { page_token: btoa(JSON.stringify({ offset: wanted.from })) } : {}),
   };
   const page = await ask<Runs>(mlflow_run_search, names, { body, signal });
-  return { runs: page.runs ?? [], more: page.next_page_token !== undefined };
+  return { runs: (page.runs ?? []).map(withValues), more: page.next_page_token !== undefined };
+}
+
+/** A trial of a sweep with the values it was given among its params, unless it logged them itself. */
+function withValues(run: Run): Run {
+  const told = run.data.tags?.find(({ key }) => key === "hyperparameters")?.value;
+  if (told === undefined) return run;
+  try {
+    const logged = run.data.params ?? [];
+    const given = Object.entries(JSON.parse(told) as Record<string, unknown>).filter(([key]) => logged.every((param) => param.key !== key));
+    const params = given.map(([key, value]) => ({ key, value: typeof value === "string" ? value : JSON.stringify(value) }));
+    return { ...run, data: { ...run.data, params: [...params, ...logged] } };
+  } catch {
+    return run;
+  }
 }
 
 /** Whether a run is a job's, which can be canceled and has files here. */

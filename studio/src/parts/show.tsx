@@ -63,7 +63,15 @@ export function Empty({ children, command }: { children: ReactNode; command?: st
   );
 }
 
-export function Copy({ text }: { text: string }) {
+interface CopyProps {
+  text: string;
+  /** What the button is called where the text itself says too much. */
+  label?: string;
+  /** Only the button is shown. */
+  hidden?: boolean;
+}
+
+export function Copy({ text, label = `Copy: ${text}`, hidden = false }: CopyProps) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text);
@@ -72,8 +80,8 @@ export function Copy({ text }: { text: string }) {
   };
   return (
     <span className="copy">
-      <code>{text}</code>
-      <button type="button" className="quiet" onClick={() => void copy()} aria-label={`Copy: ${text}`}>
+      {!hidden && <code>{text}</code>}
+      <button type="button" className="quiet" onClick={() => void copy()} aria-label={label}>
         {copied ? "copied" : "copy"}
       </button>
     </span>
@@ -124,6 +132,18 @@ export function Facts({ facts }: { facts: [string, ReactNode][] }) {
           </div>
         ))}
     </dl>
+  );
+}
+
+export function Tabs({ label, tabs, here, to }: { label: string; tabs: [string, string][]; here: string; to: (part: string) => string }) {
+  return (
+    <div className="tabs" role="navigation" aria-label={label}>
+      {tabs.map(([part, title]) => (
+        <Link key={part} to={to(part)} here={part === here}>
+          {title}
+        </Link>
+      ))}
+    </div>
   );
 }
 

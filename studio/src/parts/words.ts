@@ -54,6 +54,7 @@ const MOODS: Record<string, Mood> = {
   succeeded: "good",
   idle: "idle",
   ready: "good",
+  on: "good",
   running: "busy",
   preparing: "busy",
   starting: "busy",
@@ -86,5 +87,5 @@ export function short(id: string | null | undefined): string {
   const parts = id.split("/");
   const version = parts.indexOf("versions");
   const named = (text: string) => (/^[0-9a-f]{40,}$/.test(text) ? text.slice(0, 12) : text);
-  return version > 0 ? `${parts[version - 1]}:${named(parts[version + 1] ?? "")}` : (parts.at(-1) ?? id);
+  return version > 0 ? `${named(parts[version - 1] ?? "")}:${named(parts[version + 1] ?? "")}` : (parts.at(-1) ?? id);
 }

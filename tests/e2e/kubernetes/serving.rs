@@ -54,7 +54,7 @@ pub(super) fn a_model_is_replaced_and_its_pods_killed_without_a_lost_request(lab
     let endpoint = home.json(&["online-endpoint", "show", "-n", "iris"]);
     let address = endpoint["scoring_uri"].as_str().unwrap();
     assert!(address.starts_with("http://") && address.ends_with("/api/v1/endpoint/iris/score"), "{address}");
-    assert_eq!(answer(home, &[]), json!({"by": "blue", "weights": "1 2 3"}));
+    assert_eq!(answer(home, "iris", &[]), json!({"by": "blue", "weights": "1 2 3"}));
     let pod = lab.cluster.ok(&["get", "pods", "-l", "peregrine.dev/endpoint=iris", "-o", "json"]);
     let pod: Value = serde_json::from_str::<Value>(&pod).unwrap()["items"][0].clone();
     assert_eq!(pod["metadata"]["labels"]["peregrine.dev/deployment"], "blue");
@@ -67,27 +67,27 @@ pub(super) fn a_model_is_replaced_and_its_pods_killed_without_a_lost_request(lab
     assert!(logs.contains("blue has loaded 1 2 3"), "{logs}");
 
     home.ok(&["online-deployment", "update", "-n", "blue", "-e", "iris", "--set", "instance_count=2", "-o", "none"]);
-    lab.until("two pods", || pods(lab).len() == 2);
+    lab.until("two pods", || pods(lab, "iris").len() == 2);
     // What is asked to leave answers until no router sends it anything.
-    let load = load(home, "20", "12s", || {
-        let pod = pods(lab).remove(0);
+    let load = load(home, "iris", "20", "12s", || {
+        let pod = pods(lab, "iris").remove(0);
         lab.cluster.ok(&["delete", &pod, "--wait=false"]);
     });
     assert_eq!((&load["failed"], &load["deployments"]["blue"]), (&json!(0), &json!(240)), "{load}");
 
     home.file("model/weights.txt", "4 5 6\n");
     deploy(lab, "green", &[]);
-    assert_eq!(answer(home, &["-d", "green"])["weights"], "4 5 6");
-    assert_eq!(answer(home, &[])["by"], "blue", "a new deployment has no traffic of its own");
+    assert_eq!(answer(home, "iris", &["-d", "green"])["weights"], "4 5 6");
+    assert_eq!(answer(home, "iris", &[])["by"], "blue", "a new deployment has no traffic of its own");
     home.ok(&["online-endpoint", "update", "-n", "iris", "--traffic", "blue=90 green=10", "-o", "none"]);
-    let load = self::load(home, "50", "5s", || {});
+    let load = self::load(home, "iris", "50", "5s", || {});
     let green = load["deployments"]["green"].as_u64().unwrap_or(0);
     assert!(load["failed"] == 0 && (5..=55).contains(&green), "90/10 of 250 became {load}");
     home.ok(&["online-endpoint", "update", "-n", "iris", "--traffic", "blue=0 green=100", "-o", "none"]);
     home.ok(&["online-deployment", "delete", "-n", "blue", "-e", "iris", "--yes"]);
-    assert_eq!(answer(home, &[])["by"], "green");
+    assert_eq!(answer(home, "iris", &[])["by"], "green");
     home.ok(&["online-endpoint", "delete", "-n", "iris", "--yes"]);
-    lab.until("the replicas' pods to be gone", || pods(lab).is_empty());
+    lab.until("the replicas' pods to be gone", || pods(lab, "iris").is_empty());
 }
 
 fn deploy(lab: &Lab, name: &str, more: &[&str]) {
@@ -110,40 +110,29 @@ fn deploy(lab: &Lab, name: &str, more: &[&str]) {
 }
 
 /// Pods of the endpoint that are not on their way out, by kind and name.
-fn pods(lab: &Lab) -> Vec<String> {
-    let shown = lab.cluster.ok(&["get", "pods", "-l", "peregrine.dev/endpoint=iris", "-o", "json"]);
+pub(super) fn pods(lab: &Lab, endpoint: &str) -> Vec<String> {
+    let label = format!("peregrine.dev/endpoint={endpoint}");
+    let shown = lab.cluster.ok(&["get", "pods", "-l", &label, "-o", "json"]);
     let all: Value = serde_json::from_str(&shown).unwrap();
     let items = all["items"].as_array().cloned().unwrap_or_default();
     let stay = items.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
     stay.map(|pod| format!("pod/{}", pod["metadata"]["name"].as_str().unwrap())).collect()
 }
 
-fn ask(home: &Home, more: &[&str]) -> Said {
-    home.run(&[&["online-endpoint", "invoke", "-n", "iris", "-r", "request.json"], more].concat())
+fn ask(home: &Home, endpoint: &str, more: &[&str]) -> Said {
+    home.run(&[&["online-endpoint", "invoke", "-n", endpoint, "-r", "request.json"], more].concat())
 }
 
-fn answer(home: &Home, more: &[&str]) -> Value {
-    let said = ask(home, more);
+pub(super) fn answer(home: &Home, endpoint: &str, more: &[&str]) -> Value {
+    let said = ask(home, endpoint, more);
     assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
     serde_json::from_str(&said.out).unwrap()
 }
 
 /// What came of a load during which something happens.
-fn load(home: &Home, rps: &str, lasts: &str, happens: impl FnOnce()) -> Value {
-    let args = [
-        "online-endpoint",
-        "test",
-        "-n",
-        "iris",
-        "-r",
-        "request.json",
-        "--rps",
-        rps,
-        "--duration",
-        lasts,
-        "-o",
-        "json",
-    ];
+pub(super) fn load(home: &Home, endpoint: &str, rps: &str, lasts: &str, happens: impl FnOnce()) -> Value {
+    let args = ["online-endpoint", "test", "-n", endpoint, "-r", "request.json", "--rps", rps, "--duration", lasts];
+    let args = [&args[..], &["-o", "json"]].concat();
     std::thread::scope(|scope| {
         let report = scope.spawn(|| home.run(&args));
         happens();

@@ -1,6 +1,6 @@
 //! Running: the processes of an attempt under the keeper, and how they end.
 
-use super::{Halt, RunMark, Stop, Stopped, logs::Logs, serve, share, spread, variables::marker, verdict};
+use super::{Halt, RunMark, Stop, Stopped, logs::Logs, serve, share, spread, tunnel, variables::marker, verdict};
 use crate::{
     cgroup::Cgroup,
     container,
@@ -123,7 +123,8 @@ async fn attend(
     };
     match outcome {
         Ok((rank, ended)) => {
-            if ended.left_behind || mark.processes.len() > 1 {
+            let serves = tunnel::folder(cx, &assignment.attempt).exists();
+            if ended.left_behind || serves || mark.processes.len() > 1 {
                 logs.system("lifecycle.log", "processes outlived the command and were ended");
                 end_all(cx, assignment, mark, cx.settings.grace.min(Duration::from_secs(2))).await;
             }

@@ -165,6 +165,11 @@ const SERVICES: &[(&str, &str)] = &[
     ("custom", "Custom"),
 ];
 
+/// The services of a job's body by name, without those that the server adds.
+pub fn services(body: &Value) -> BTreeMap<String, Service> {
+    each(body, "services", &mut Vec::new(), service)
+}
+
 fn service(_: &str, value: &Value, _: &mut Vec<Mistake>) -> Option<Service> {
     let wire = text(value, "jobServiceType")?;
     if wire == "Tracking" || wire == "Studio" {

@@ -64,6 +64,13 @@ pub(crate) enum Verb {
     /// List the interactive services of a job
     #[command(after_help = "Examples:\n  peregrine job show-services -n JOB")]
     ShowServices(ShowServices),
+    /// Reach a service of a running job through a port of this machine
+    #[command(after_help = "Examples:\n  peregrine job connect -n JOB --service lab --port 8888")]
+    Connect(Connect),
+    /// Open a shell where a job runs, through its `ssh` service
+    #[command(after_help = "Examples:\n  peregrine job connect-ssh -n JOB -i ~/.ssh/id_ed25519\n  \
+                            peregrine job connect-ssh -n JOB -- nvidia-smi")]
+    ConnectSsh(ConnectSsh),
 }
 
 #[derive(Debug, Args)]
@@ -232,4 +239,42 @@ pub(crate) struct ShowServices {
     /// Node whose services to list
     #[arg(long, default_value_t = 0, value_name = "INDEX")]
     pub(crate) node_index: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Connect {
+    /// Name of the job
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Which service; may be left out where there is only one
+    #[arg(long)]
+    pub(crate) service: Option<String>,
+    /// Node whose service it is
+    #[arg(long, default_value_t = 0, value_name = "INDEX")]
+    pub(crate) node_index: u32,
+    /// Port of this machine to listen on; any free one when 0
+    #[arg(long, default_value_t = 0)]
+    pub(crate) port: u16,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConnectSsh {
+    /// Name of the job
+    #[arg(short, long)]
+    pub(crate) name: String,
+    /// Which service; may be left out where only one is of type `ssh`
+    #[arg(long)]
+    pub(crate) service: Option<String>,
+    /// Node to enter
+    #[arg(long, default_value_t = 0, value_name = "INDEX")]
+    pub(crate) node_index: u32,
+    /// Private key that goes with one of the service's `ssh_public_keys`
+    #[arg(short = 'i', long, value_name = "FILE")]
+    pub(crate) private_key_file_path: Option<PathBuf>,
+    /// Whom the command runs as there
+    #[arg(short = 'l', long, default_value = "root")]
+    pub(crate) user: String,
+    /// What to run instead of a shell
+    #[arg(last = true)]
+    pub(crate) command: Vec<String>,
 }

@@ -1,6 +1,7 @@
 //! `peregrine job …`.
 
 mod compare;
+mod connect;
 mod create;
 mod download;
 mod graph;
@@ -48,6 +49,8 @@ pub(super) async fn run(context: &Context, verb: Verb) -> Done<ExitCode> {
         Verb::Metrics(args) => metrics::metrics(context, &args).await?,
         Verb::Compare(args) => compare::compare(context, &args).await?,
         Verb::ShowServices(args) => services(context, &args).await?,
+        Verb::Connect(args) => connect::connect(context, &args).await?,
+        Verb::ConnectSsh(args) => return connect::connect_ssh(context, &args).await,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -168,8 +171,10 @@ async fn put_back(session: &Session<'_>, name: &JobName, job: &Value) -> Done {
 async fn services(context: &Context, args: &ShowServices) -> Done {
     let name = parse_name(&args.name)?;
     let session = context.session().await?;
-    let job = fetch(&session, &name).await?;
-    let shown = view::services(&job["properties"]["services"]);
+    let path = format!("/history/v1.0{}/runs/{name}/serviceinstances/{}", session.scope.path(), args.node_index);
+    let mut answer: Value =
+        session.client.get(&path).await.doing(|| format!("cannot list the services of job `{name}`"))?;
+    let shown = answer["instances"].take();
     if shown.as_object().is_none_or(|services| services.is_empty()) {
         context.output.note(&format!("job `{name}` has no services on node {}", args.node_index));
     }

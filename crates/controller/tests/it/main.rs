@@ -4,6 +4,7 @@
 
 mod clusters;
 mod front;
+mod managed;
 mod pipelines;
 #[path = "../../../../tests/postgres.rs"]
 #[expect(dead_code, reason = "other suites use what this one does not")]

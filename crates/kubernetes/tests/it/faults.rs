@@ -1,32 +1,20 @@
 //! What goes wrong on clusters, and what the server hears of it.
 
-use crate::stage::Stage;
-use domain::cluster::{Check, ClusterTarget};
+use crate::stage::{Stage, TYPE};
+use domain::cluster::{Check, ClusterFacts, ClusterTarget};
 use kubernetes::settings::{Gangs, Settings};
 
-fn with(gangs: Gangs) -> Settings {
-    Settings { training: true, gangs, ..Settings::default() }
+pub(crate) fn a_pod_that_is_deleted_may_be_tried_again(stage: &Stage) {
+    let attempt = stage.want(2, |_| {});
+    stage.until("it to run", || stage.pods(&attempt, "Running").len() == 2);
+    stage.cluster.ok(&["delete", &stage.pods(&attempt, "")[1]]);
+    stage.until("word of it", || stage.wire.gone(&attempt).is_some());
+    let (code, why, retryable) = stage.wire.gone(&attempt).unwrap();
+    assert!(code == "Deleted" && retryable, "{code}: {why}");
+    stage.drop_and_see_nothing_left(&attempt);
 }
 
-const BOTH: [Gangs; 2] = [Gangs::Gates, Gangs::Volcano];
-
-#[test]
-fn a_pod_that_is_deleted_may_be_tried_again() {
-    for gangs in BOTH {
-        let Some(stage) = Stage::set(with(gangs)) else { return };
-        let attempt = stage.want(2, |_| {});
-        stage.until("it to run", || stage.pods(&attempt, "Running").len() == 2);
-        stage.cluster.ok(&["delete", &stage.pods(&attempt, "")[1]]);
-        stage.until("word of it", || stage.wire.gone(&attempt).is_some());
-        let (code, why, retryable) = stage.wire.gone(&attempt).unwrap();
-        assert!(code == "Deleted" && retryable, "{code}: {why}");
-        stage.drop_and_see_nothing_left(&attempt);
-    }
-}
-
-#[test]
-fn a_pod_whose_node_leaves_the_cluster_may_be_tried_again() {
-    let Some(stage) = Stage::set(with(Gangs::Gates)) else { return };
+pub(crate) fn a_pod_whose_node_leaves_the_cluster_may_be_tried_again(stage: &Stage) {
     // A node of the test's own, which no kubelet brings back.
     let name = format!("leaves-{}", stage.namespace());
     let node = format!(
@@ -47,6 +35,10 @@ fn a_pod_whose_node_leaves_the_cluster_may_be_tried_again() {
     let attempt = stage.want(1, |launch| launch.instance_type.clone_from(&name));
     stage.until("it to have the node", || stage.wire.bound(&attempt) == 1);
     stage.cluster.ok(&["delete", "node", &name]);
+    let known = |facts: &ClusterFacts| facts.nodes.iter().any(|node| node.name == name);
+    stage.until("it to be missed", || stage.wire.with().facts.as_ref().is_some_and(|facts| !known(facts)));
+    // As the platform does a minute later, when it is sure that no kubelet will.
+    stage.cluster.ok(&["delete", &stage.pods(&attempt, "")[0], "--force", "--grace-period=0"]);
     stage.until("word of it", || stage.wire.gone(&attempt).is_some());
     let (code, why, retryable) = stage.wire.gone(&attempt).unwrap();
     assert!(code == "NodeLost" && retryable, "{code}: {why}");
@@ -54,33 +46,31 @@ fn a_pod_whose_node_leaves_the_cluster_may_be_tried_again() {
     stage.drop_and_see_nothing_left(&attempt);
 }
 
-#[test]
-fn a_quota_is_waited_for_and_a_refusal_is_final() {
-    for gangs in BOTH {
-        let Some(stage) = Stage::set(with(gangs)) else { return };
-        stage.cluster.apply(r#"{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}"#);
-        stage.cluster.until_field("resourcequota/small", ".status.hard.pods", "1");
-        let two = stage.want(2, |_| {});
-        stage.until("the quota's name", || stage.wire.waiting(&two).contains("exceeded quota: small"));
-        stage.cluster.ok(&["delete", "resourcequota", "small"]);
-        stage.until("it to run after all", || stage.pods(&two, "Running").len() == 2);
-        stage.drop_and_see_nothing_left(&two);
-        stage.cluster.ok(&["label", "namespace", &stage.namespace(), "pod-security.kubernetes.io/enforce=restricted"]);
-        let refused = stage.want(1, |_| {});
-        stage.until("the refusal", || stage.wire.gone(&refused).is_some());
-        let (code, why, retryable) = stage.wire.gone(&refused).unwrap();
-        assert!(code == "Refused" && !retryable && why.contains("violates PodSecurity"), "{code}: {why}");
-        let strict =
-            stage.want(1, |launch| drop(launch.target.settings.insert("pod_security".into(), "restricted".into())));
-        stage.until("one that keeps the rule to run", || stage.pods(&strict, "Running").len() == 1);
-        stage.drop_and_see_nothing_left(&refused);
-        stage.drop_and_see_nothing_left(&strict);
-    }
+pub(crate) fn a_quota_is_waited_for_and_a_refusal_is_final(stage: &Stage) {
+    stage.cluster.apply(r#"{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}"#);
+    stage.cluster.until_field("resourcequota/small", ".status.hard.pods", "1");
+    let two = stage.want(2, |_| {});
+    stage.until("the quota's name", || stage.wire.waiting(&two).contains("exceeded quota: small"));
+    stage.cluster.ok(&["delete", "resourcequota", "small"]);
+    stage.until("it to run after all", || stage.pods(&two, "Running").len() == 2);
+    stage.drop_and_see_nothing_left(&two);
+    stage.cluster.ok(&["label", "namespace", &stage.namespace(), "pod-security.kubernetes.io/enforce=restricted"]);
+    let refused = stage.want(1, |_| {});
+    stage.until("the refusal", || stage.wire.gone(&refused).is_some());
+    let (code, why, retryable) = stage.wire.gone(&refused).unwrap();
+    assert!(code == "Refused" && !retryable && why.contains("violates PodSecurity"), "{code}: {why}");
+    let strict =
+        stage.want(1, |launch| drop(launch.target.settings.insert("pod_security".into(), "restricted".into())));
+    stage.until("one that keeps the rule to run", || stage.pods(&strict, "Running").len() == 1);
+    stage.drop_and_see_nothing_left(&refused);
+    stage.drop_and_see_nothing_left(&strict);
 }
 
 #[test]
 fn a_server_that_was_away_finds_everything_as_it_left_it() {
-    let Some(stage) = Stage::set(with(Gangs::Gates)) else { return };
+    let Some(stage) = Stage::set(Settings { training: true, gangs: Gangs::Gates, ..Settings::default() }) else {
+        return;
+    };
     let attempt = stage.want(2, |_| {});
     stage.until("it to run", || stage.pods(&attempt, "Running").len() == 2);
     stage.wire.with().away = true;
@@ -92,22 +82,16 @@ fn a_server_that_was_away_finds_everything_as_it_left_it() {
     stage.drop_and_see_nothing_left(&attempt);
 }
 
-#[test]
-fn what_is_stopped_before_it_ran_is_gone_at_once() {
-    for gangs in BOTH {
-        let Some(stage) = Stage::set(with(gangs)) else { return };
-        let nodes = stage.fake_nodes();
-        let attempt = stage.want(nodes as u32 + 1, |_| {});
-        stage.until("it to wait", || !stage.wire.waiting(&attempt).is_empty());
-        stage.wire.with().stop.insert(attempt.clone());
-        stage.until("the end", || stage.wire.gone(&attempt).is_some_and(|(code, ..)| code == "Stopped"));
-        stage.drop_and_see_nothing_left(&attempt);
-    }
+pub(crate) fn what_is_stopped_before_it_ran_is_gone_at_once(stage: &Stage) {
+    let nodes = stage.fake_nodes();
+    let attempt = stage.want(nodes as u32 + 1, |launch| launch.instance_type = TYPE.to_owned());
+    stage.until("it to wait", || !stage.wire.waiting(&attempt).is_empty());
+    stage.wire.with().stop.insert(attempt.clone());
+    stage.until("the end", || stage.wire.gone(&attempt).is_some_and(|(code, ..)| code == "Stopped"));
+    stage.drop_and_see_nothing_left(&attempt);
 }
 
-#[test]
-fn what_is_stopped_and_has_ended_is_removed_at_once() {
-    let Some(stage) = Stage::set(with(Gangs::Volcano)) else { return };
+pub(crate) fn what_is_stopped_and_has_ended_is_removed_at_once(stage: &Stage) {
     let attempt = stage.want(1, |_| {});
     stage.until("it to run", || stage.pods(&attempt, "Running").len() == 1);
     stage.wire.with().stop.insert(attempt.clone());
@@ -122,9 +106,7 @@ fn what_is_stopped_and_has_ended_is_removed_at_once() {
     assert!(began.elapsed().as_secs() < 30, "it took {:?}", began.elapsed());
 }
 
-#[test]
-fn a_target_is_checked_in_its_own_namespace() {
-    let Some(stage) = Stage::set(with(Gangs::Gates)) else { return };
+pub(crate) fn a_target_is_checked_in_its_own_namespace(stage: &Stage) {
     let check = |id: &str, namespace: String| Check {
         id: id.to_owned(),
         target: ClusterTarget { namespace, ..ClusterTarget::default() },

@@ -1,6 +1,6 @@
 //! Gangs of one and of several, with Volcano and with gates: made once, started whole, removed without a trace.
 
-use crate::stage::Stage;
+use crate::stage::{Stage, TYPE};
 use kubernetes::settings::{Gangs, Settings};
 
 fn with(gangs: Gangs) -> Settings {
@@ -59,18 +59,15 @@ fn an_operator_killed_while_it_makes_a_gang_leaves_it_to_the_next() {
     }
 }
 
-#[test]
-fn a_gang_that_does_not_fit_says_what_is_missing_and_starts_nothing() {
-    for gangs in [Gangs::Gates, Gangs::Volcano] {
-        let Some(stage) = Stage::set(with(gangs)) else { return };
-        let nodes = stage.fake_nodes();
-        let attempt = stage.want(nodes as u32 + 1, |_| {});
-        let expect = format!("needs 8 GPUs, 1 CPU, 1 GiB memory for each of {} pods", nodes + 1);
-        stage.until("the reason", || stage.wire.waiting(&attempt).starts_with(&expect));
-        assert!(stage.wire.waiting(&attempt).contains(&format!("room for {nodes} of {} pods now", nodes + 1)));
-        assert_eq!(stage.wire.bound(&attempt), 0);
-        stage.drop_and_see_nothing_left(&attempt);
-    }
+pub(crate) fn a_gang_that_does_not_fit_says_what_is_missing_and_starts_nothing(stage: &Stage) {
+    let nodes = stage.fake_nodes();
+    let attempt = stage.want(nodes as u32 + 1, |launch| launch.instance_type = TYPE.to_owned());
+    let expect = format!("needs 8 GPUs, 1 CPU, 1 GiB memory for each of {} pods", nodes + 1);
+    let room = format!("room for {nodes} of {} pods now", nodes + 1);
+    let told = |waits: String| waits.starts_with(&expect) && waits.contains(&room);
+    stage.until("the reason", || told(stage.wire.waiting(&attempt)));
+    assert_eq!(stage.wire.bound(&attempt), 0);
+    stage.drop_and_see_nothing_left(&attempt);
 }
 
 #[test]

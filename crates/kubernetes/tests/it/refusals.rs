@@ -2,7 +2,6 @@
 
 use crate::stage::Stage;
 use domain::{AttemptId, cluster::ClusterWhat};
-use kubernetes::settings::{Gangs, Settings};
 use std::{
     io::{BufRead, BufReader},
     net::TcpListener,
@@ -10,68 +9,50 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-const BOTH: [Gangs; 2] = [Gangs::Gates, Gangs::Volcano];
-
-fn with(gangs: Gangs) -> Option<Stage> {
-    Stage::set(Settings { training: true, gangs, ..Settings::default() })
+pub(crate) fn a_namespace_deleted_under_a_job_is_told_and_waited_for(stage: &Stage) {
+    let place = format!("{}-gone", stage.namespace());
+    let there = || stage.cluster.ok(&["create", "namespace", &place]);
+    there();
+    let want = || stage.want(2, |launch| launch.target.namespace.clone_from(&place));
+    let first = want();
+    stage.until("it to run", || stage.wire.bound(&first) == 2);
+    stage.cluster.ok(&["delete", "namespace", &place, "--wait=false"]);
+    stage.until("word of it", || stage.wire.gone(&first).is_some());
+    let (code, why, retryable) = stage.wire.gone(&first).unwrap();
+    assert!(code == "Deleted" && retryable, "{code}: {why}");
+    stage.wire.with().wanted.remove(&first);
+    stage.until("the namespace to be gone", || !stage.cluster.kubectl(&["get", "namespace", &place]).status.success());
+    let second = want();
+    stage.until("the reason", || stage.wire.waiting(&second).contains("namespace does not exist"));
+    there();
+    stage.until("it to run after all", || stage.wire.bound(&second) == 2);
+    assert_eq!(stage.wire.gone(&second), None, "a namespace that is not furnished yet is no refusal");
+    stage.wire.with().wanted.remove(&second);
+    stage.until("the server to hear that nothing is left", || !stage.wire.with().holds.contains(&second));
+    stage.cluster.ok(&["delete", "namespace", &place, "--wait=false"]);
 }
 
-#[test]
-fn a_namespace_deleted_under_a_job_is_told_and_waited_for() {
-    for gangs in BOTH {
-        let Some(stage) = with(gangs) else { return };
-        let place = format!("{}-gone", stage.namespace());
-        let there = || stage.cluster.ok(&["create", "namespace", &place]);
-        there();
-        let want = || stage.want(2, |launch| launch.target.namespace.clone_from(&place));
-        let first = want();
-        stage.until("it to run", || stage.wire.bound(&first) == 2);
-        stage.cluster.ok(&["delete", "namespace", &place, "--wait=false"]);
-        stage.until("word of it", || stage.wire.gone(&first).is_some());
-        let (code, why, retryable) = stage.wire.gone(&first).unwrap();
-        assert!(code == "Deleted" && retryable, "{code}: {why}");
-        stage.wire.with().wanted.remove(&first);
-        stage.until("the namespace to be gone", || {
-            !stage.cluster.kubectl(&["get", "namespace", &place]).status.success()
-        });
-        let second = want();
-        stage.until("the reason", || stage.wire.waiting(&second).contains("namespace does not exist"));
-        there();
-        stage.until("it to run after all", || stage.wire.bound(&second) == 2);
-        assert_eq!(stage.wire.gone(&second), None, "a namespace that is not furnished yet is no refusal");
-        stage.wire.with().wanted.remove(&second);
-        stage.until("the server to hear that nothing is left", || stage.wire.with().holds.is_empty());
-        stage.cluster.ok(&["delete", "namespace", &place, "--wait=false"]);
-    }
+pub(crate) fn a_webhook_that_does_not_answer_is_waited_for_and_one_that_refuses_is_final(stage: &Stage) {
+    let host = stage.cluster.fact("HOST_ADDRESS").to_owned();
+    let folder = std::env::temp_dir().join(stage.namespace());
+    let webhook = Webhook::start(&host, folder);
+    let silent = TcpListener::bind((host.as_str(), 0)).unwrap();
+    webhook.register(stage, &format!("{host}:{}", silent.local_addr().unwrap().port()));
+    let waits = stage.want(1, |_| {});
+    stage.until("the reason", || stage.wire.waiting(&waits).contains("an admission webhook does not answer"));
+    Webhook::forget(stage);
+    stage.until("it to run after all", || stage.pods(&waits, "Running").len() == 1);
+    webhook.register(stage, &webhook.address);
+    let refused = stage.want(1, |_| {});
+    stage.until("the refusal", || stage.wire.gone(&refused).is_some());
+    let (code, why, retryable) = stage.wire.gone(&refused).unwrap();
+    assert!(code == "Refused" && !retryable && why.contains("only on Fridays"), "{code}: {why}");
+    Webhook::forget(stage);
+    stage.drop_and_see_nothing_left(&waits);
+    stage.drop_and_see_nothing_left(&refused);
 }
 
-#[test]
-fn a_webhook_that_does_not_answer_is_waited_for_and_one_that_refuses_is_final() {
-    for gangs in BOTH {
-        let Some(stage) = with(gangs) else { return };
-        let host = stage.cluster.fact("HOST_ADDRESS").to_owned();
-        let folder = std::env::temp_dir().join(stage.namespace());
-        let webhook = Webhook::start(&host, folder);
-        let silent = TcpListener::bind((host.as_str(), 0)).unwrap();
-        webhook.register(&stage, &format!("{host}:{}", silent.local_addr().unwrap().port()));
-        let waits = stage.want(1, |_| {});
-        stage.until("the reason", || stage.wire.waiting(&waits).contains("an admission webhook does not answer"));
-        Webhook::forget(&stage);
-        stage.until("it to run after all", || stage.pods(&waits, "Running").len() == 1);
-        webhook.register(&stage, &webhook.address);
-        let refused = stage.want(1, |_| {});
-        stage.until("the refusal", || stage.wire.gone(&refused).is_some());
-        let (code, why, retryable) = stage.wire.gone(&refused).unwrap();
-        assert!(code == "Refused" && !retryable && why.contains("only on Fridays"), "{code}: {why}");
-        Webhook::forget(&stage);
-        stage.drop_and_see_nothing_left(&waits);
-        stage.drop_and_see_nothing_left(&refused);
-    }
-}
-
-#[test]
-fn an_image_that_cannot_be_pulled_is_told_while_it_is_tried_and_one_without_a_name_is_final() {
-    let Some(stage) = with(Gangs::Gates) else { return };
+pub(crate) fn an_image_that_cannot_be_pulled_is_told_while_it_is_tried_and_one_without_a_name_is_final(stage: &Stage) {
     let with = |reason: &str| {
         stage.want(1, |launch| drop(launch.labels.insert("fake.peregrine.test/reason".into(), reason.into())))
     };
@@ -83,27 +64,23 @@ fn an_image_that_cannot_be_pulled_is_told_while_it_is_tried_and_one_without_a_na
     stage.drop_and_see_nothing_left(&nameless);
 }
 
-#[test]
-fn a_job_whose_node_is_drained_may_be_tried_again() {
-    for gangs in BOTH {
-        let Some(stage) = with(gangs) else { return };
-        let attempt = stage.want(2, |_| {});
-        stage.until("it to run", || stage.pods(&attempt, "Running").len() == 2);
-        let node = stage.cluster.field(&stage.pods(&attempt, "")[0], ".spec.nodeName");
-        let ours = format!("--pod-selector=peregrine.dev/attempt={attempt}");
-        stage.cluster.ok(&[
-            "drain",
-            &node,
-            "--force",
-            "--ignore-daemonsets",
-            "--delete-emptydir-data",
-            &ours,
-            "--timeout=60s",
-        ]);
-        stage.until("word of it", || evicted(&stage, &attempt));
-        stage.cluster.ok(&["uncordon", &node]);
-        stage.drop_and_see_nothing_left(&attempt);
-    }
+pub(crate) fn a_job_whose_node_is_drained_may_be_tried_again(stage: &Stage) {
+    let attempt = stage.want(2, |_| {});
+    stage.until("it to run", || stage.pods(&attempt, "Running").len() == 2);
+    let node = stage.cluster.field(&stage.pods(&attempt, "")[0], ".spec.nodeName");
+    let ours = format!("--pod-selector=peregrine.dev/attempt={attempt}");
+    stage.cluster.ok(&[
+        "drain",
+        &node,
+        "--force",
+        "--ignore-daemonsets",
+        "--delete-emptydir-data",
+        &ours,
+        "--timeout=60s",
+    ]);
+    stage.until("word of it", || evicted(stage, &attempt));
+    stage.cluster.ok(&["uncordon", &node]);
+    stage.drop_and_see_nothing_left(&attempt);
 }
 
 fn evicted(stage: &Stage, attempt: &AttemptId) -> bool {
@@ -112,9 +89,7 @@ fn evicted(stage: &Stage, attempt: &AttemptId) -> bool {
     stage.wire.with().news.iter().any(|(about, what)| about == attempt && of_drain(what))
 }
 
-#[test]
-fn a_node_that_stops_answering_is_told_and_its_job_is_left_alone() {
-    let Some(stage) = with(Gangs::Gates) else { return };
+pub(crate) fn a_node_that_stops_answering_is_told_and_its_job_is_left_alone(stage: &Stage) {
     let attempt = stage.want(1, |_| {});
     stage.until("it to run", || stage.pods(&attempt, "Running").len() == 1);
     let node = stage.cluster.field(&stage.pods(&attempt, "")[0], ".spec.nodeName");

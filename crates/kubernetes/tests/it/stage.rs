@@ -1,19 +1,27 @@
 //! What every test has: a namespace, a server, and an operator that can be killed and started again.
+//!
+//! An operator sees every gang of its cluster, so stages take turns; what needs no operator of its own is played beside
+//! others on one of them. The cluster is asked by a client of ours: a kubectl for every look would be most of the work.
 
 use crate::{
     cluster::Cluster,
     server::{self, Wire},
 };
+use axum::http::Request;
 use domain::{
     AttemptId, JobName, Timestamp,
     cluster::{ClusterTarget, Launch},
+};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
 };
 use kubernetes::{
     instance_type,
     operator::{self, Operator, Server},
     settings::Settings,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, VecDeque},
     path::PathBuf,
@@ -41,9 +49,13 @@ pub(crate) struct Stage {
     namespace: String,
     url: String,
     pub(crate) token: PathBuf,
+    /// What is wanted where nothing else is said.
+    usual: &'static str,
     operators: VecDeque<Runtime>,
-    _server: Runtime,
-    _turn: MutexGuard<'static, ()>,
+    client: Client,
+    runtime: Arc<Runtime>,
+    /// Whose turn it is has the operator; there is none beside it.
+    turn: Option<MutexGuard<'static, ()>>,
 }
 
 /// A type for fake nodes: with GPUs, so that one fits on one.
@@ -63,23 +75,43 @@ impl Stage {
         let url = runtime.block_on(server::serve(Arc::clone(&wire)));
         let token = std::env::temp_dir().join(format!("peregrine-operator-{}", std::process::id()));
         std::fs::write(&token, "secret").unwrap();
-        let namespace = cluster.field("serviceaccount/default", ".metadata.namespace");
-        let operators = VecDeque::new();
+        let client = runtime.block_on(client(cluster.fact("KUBECONFIG")));
         let mut stage = Stage {
+            namespace: cluster.field("serviceaccount/default", ".metadata.namespace"),
             cluster,
             wire,
             settings,
             clock: now,
-            namespace,
             url,
             token,
-            operators,
-            _server: runtime,
-            _turn: turn,
+            usual: TYPE,
+            operators: VecDeque::new(),
+            client,
+            runtime: Arc::new(runtime),
+            turn: Some(turn),
         };
         stage.define();
         stage.start();
         Some(stage)
+    }
+
+    /// A namespace of its own under the same operator, for what needs no whole nodes.
+    pub(crate) fn beside(&self) -> Stage {
+        let cluster = Cluster::lease().unwrap();
+        Stage {
+            namespace: cluster.field("serviceaccount/default", ".metadata.namespace"),
+            cluster,
+            wire: Arc::clone(&self.wire),
+            settings: self.settings.clone(),
+            clock: self.clock,
+            url: self.url.clone(),
+            token: self.token.clone(),
+            usual: SMALL,
+            operators: VecDeque::new(),
+            client: self.client.clone(),
+            runtime: Arc::clone(&self.runtime),
+            turn: None,
+        }
     }
 
     pub(crate) fn namespace(&self) -> String {
@@ -154,45 +186,55 @@ impl Stage {
         let attempt = format!("att_{number}{:03}_0", NEXT.fetch_add(1, Ordering::Relaxed));
         let attempt = AttemptId::parse(&attempt).unwrap();
         let mut launch = launch(attempt.clone(), parts, self.namespace());
+        launch.instance_type = self.usual.to_owned();
         change(&mut launch);
         self.wire.with().wanted.insert(attempt.clone(), launch);
         attempt
     }
 
+    /// What the API server has at a path that bears a label.
+    fn list(&self, path: &str, query: &str) -> Vec<Value> {
+        let request = Request::get(format!("{path}?{query}")).body(Vec::new()).unwrap();
+        let mut found: Value = self.runtime.block_on(self.client.request(request)).unwrap();
+        serde_json::from_value(found["items"].take()).unwrap()
+    }
+
+    /// The same of an attempt in this namespace.
+    fn of_attempt(&self, kind: &str, attempt: &AttemptId, more: &str) -> Vec<Value> {
+        let group = if kind == "jobs" { "apis/batch.volcano.sh/v1alpha1" } else { "api/v1" };
+        let path = format!("/{group}/namespaces/{}/{kind}", self.namespace);
+        self.list(&path, &format!("labelSelector=peregrine.dev/attempt={attempt}{more}"))
+    }
+
     /// Names of the pods of an attempt in a certain phase; of all where it is empty.
     pub(crate) fn pods(&self, attempt: &AttemptId, phase: &str) -> Vec<String> {
-        let mut args = vec!["get", "pods", "-o", "name"];
-        let label = format!("peregrine.dev/attempt={attempt}");
-        args.extend(["-l", &label]);
-        let field = format!("status.phase={phase}");
-        if !phase.is_empty() {
-            args.extend(["--field-selector", &field]);
-        }
-        self.cluster.ok(&args).lines().map(str::to_owned).collect()
+        let only = if phase.is_empty() { String::new() } else { format!("&fieldSelector=status.phase={phase}") };
+        let pods = self.of_attempt("pods", attempt, &only);
+        pods.iter().map(|pod| format!("pod/{}", pod["metadata"]["name"].as_str().unwrap())).collect()
     }
 
     pub(crate) fn count(&self, kind: &str, attempt: &AttemptId) -> usize {
-        let label = format!("peregrine.dev/attempt={attempt}");
-        self.cluster.ok(&["get", kind, "-o", "name", "-l", &label]).lines().count()
+        self.of_attempt(kind, attempt, "").len()
     }
 
     pub(crate) fn uids(&self, attempt: &AttemptId) -> Vec<String> {
-        let label = format!("peregrine.dev/attempt={attempt}");
-        let text = self.cluster.ok(&[
-            "get",
-            "pods",
-            "-l",
-            &label,
-            "-o",
-            "jsonpath={range .items[*]}{.metadata.uid}{\"\\n\"}{end}",
-        ]);
-        let mut uids: Vec<_> = text.lines().map(str::to_owned).collect();
+        let pods = self.of_attempt("pods", attempt, "");
+        let mut uids: Vec<_> = pods.iter().map(|pod| pod["metadata"]["uid"].to_string()).collect();
         uids.sort();
         uids
     }
 
     pub(crate) fn fake_nodes(&self) -> usize {
-        self.cluster.ok(&["get", "nodes", "-l", "peregrine.test/node=fake", "-o", "name"]).lines().count()
+        self.list("/api/v1/nodes", "labelSelector=peregrine.test/node=fake").len()
+    }
+
+    /// Whether nothing of any attempt is left in this namespace.
+    pub(crate) fn is_bare(&self) -> bool {
+        let bare = |kind: &&str| {
+            let path = format!("/api/v1/namespaces/{}/{kind}", self.namespace);
+            self.list(&path, "labelSelector=peregrine.dev/attempt&limit=1").is_empty()
+        };
+        ["pods", "secrets"].iter().all(bare)
     }
 
     pub(crate) fn until(&self, what: &str, so: impl FnMut() -> bool) {
@@ -216,7 +258,7 @@ impl Stage {
         self.wire.with().wanted.remove(attempt);
         self.until("nothing to be left", || ["pods", "secrets"].iter().all(|kind| self.count(kind, attempt) == 0));
         if self.has_volcano() {
-            self.until("no Volcano Job to be left", || self.count("vcjob", attempt) == 0);
+            self.until("no Volcano Job to be left", || self.count("jobs", attempt) == 0);
         }
         self.until("the server to hear so", || !self.wire.with().holds.contains(attempt));
     }
@@ -228,6 +270,9 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
+        if self.turn.is_none() {
+            return;
+        }
         self.kill();
         let _ = std::fs::remove_file(&self.token);
         // Tests of the extension begin with a cluster that has never heard of us.
@@ -235,6 +280,12 @@ impl Drop for Stage {
         self.cluster.kubectl(&[&["delete", "pods,leases"], &ours[..]].concat());
         self.cluster.kubectl(&["delete", "crd", "instancetypes.amlarc.azureml.com", "--ignore-not-found"]);
     }
+}
+
+pub(crate) async fn client(kubeconfig: &str) -> Client {
+    let config = Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
+    Client::try_from(config).unwrap()
 }
 
 pub(crate) fn now() -> Timestamp {

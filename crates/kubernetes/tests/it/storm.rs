@@ -4,16 +4,11 @@
 //! As large as the cluster: on 20 nodes it takes half a minute, on 1,000 as long as `PEREGRINE_STORM_SECONDS` says, with as many
 //! jobs at once as `PEREGRINE_BURST` does.
 
-use crate::stage::{SCALED, SMALL, Stage};
+use crate::stage::{SCALED, SMALL, Stage, client};
 use domain::AttemptId;
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Api, Client, Config,
-    api::WatchParams,
-    config::{KubeConfigOptions, Kubeconfig},
-    core::WatchEvent,
-};
+use kube::{Api, api::WatchParams, core::WatchEvent};
 use kubernetes::settings::{Gangs, Settings};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -179,9 +174,7 @@ fn of_a_burst_of_jobs_every_one_runs_once() {
 }
 
 fn nothing_is_left(stage: &Stage, patience: Duration) {
-    stage.until_within(patience, "nothing to be left", || {
-        stage.cluster.ok(&["get", "pods,secrets", "-l", "peregrine.dev/attempt", "-o", "name"]).is_empty()
-    });
+    stage.until_within(patience, "nothing to be left", || stage.is_bare());
 }
 
 /// How much of something, unless a variable says otherwise.
@@ -220,9 +213,7 @@ impl Witness {
         let (config, namespace, into) =
             (stage.cluster.fact("KUBECONFIG").to_owned(), stage.namespace(), Arc::clone(&seen));
         runtime.spawn(async move {
-            let config = Kubeconfig::read_from(config).unwrap();
-            let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
-            let api: Api<Pod> = Api::namespaced(Client::try_from(config).unwrap(), &namespace);
+            let api: Api<Pod> = Api::namespaced(client(&config).await, &namespace);
             let mut from = "0".to_owned();
             loop {
                 let ours = WatchParams::default().labels("peregrine.dev/attempt").timeout(290);

@@ -3,7 +3,7 @@
 //! A copy never waits and never makes anyone wait: without a free slot, or with too many under way, it is left out and counted.
 
 use super::{Exchange, connected, judge, once};
-use crate::{admit, table::Deployment, ticket::Ticket, timer::Timer, worker::Worker};
+use crate::{admit, table::Deployment, ticket::Ticket, worker::Worker};
 use std::{
     rc::Rc,
     sync::{
@@ -22,7 +22,7 @@ pub(super) fn missed(shadow: &Deployment) {
 }
 
 /// Sends a copy, whole in `copy`, if there is room for it.
-pub(super) fn start(worker: &Rc<Worker>, shadow: Arc<Deployment>, copy: Vec<u8>) {
+pub(super) fn start(worker: &Rc<Worker>, shadow: Arc<Deployment>, mut copy: Vec<u8>) {
     let mut mirrors = worker.mirrors.borrow_mut();
     while mirrors.try_join_next().is_some() {}
     let free = mirrors.len() < MOST && shadow.live.queued.load(SeqCst) == 0;
@@ -35,16 +35,16 @@ pub(super) fn start(worker: &Rc<Worker>, shadow: Arc<Deployment>, copy: Vec<u8>)
     mirrors.spawn_local(async move {
         let mut ticket = Ticket::new(worker.chance.guid());
         ticket.deployment = Some(shadow);
-        let mut timer = Timer::new();
+        let mut timer = worker.timers.take();
         let mut cx = Exchange::new(&worker, &mut ticket, &mut timer);
         let Ok((mut stream, written)) = connected(&slot.replica, &copy, &mut cx).await else { return };
         cx.begin(&slot);
-        let done = once(&mut sink(), &mut stream, &copy[written..], &mut cx).await;
+        let done = once(&mut sink(), &mut stream, &mut copy, written, &mut cx).await;
         judge(&slot, &done);
         if done.is_ok_and(|received| received.persistent) {
             worker.pool.put(&slot.replica, stream, Instant::now());
         }
-        worker.buffers.put(copy);
+        worker.timers.put(timer);
         worker.finish(ticket);
     });
 }

@@ -13,6 +13,7 @@ use crate::{
     },
     table::Wrong,
     ticket::Ticket,
+    worker::Worker,
 };
 use std::{io, mem::MaybeUninit};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
@@ -54,8 +55,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let mut bytes = cx.worker.buffers.small();
-    let mut out = cx.worker.buffers.small();
+    let (mut bytes, mut out) = (Vec::new(), Vec::new());
     let begun = begin(replica, client, &mut bytes, &mut out, cx).await;
     let done = match begun {
         Ok(begun) => relay(replica, client, &mut bytes, &mut out, begun, cx).await,
@@ -76,6 +76,9 @@ async fn begin<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
 ) -> Result<Begun, Failed> {
     for _ in 0..INTERIM {
         let length = head(replica, bytes, cx).await?;
+        if out.capacity() == 0 {
+            *out = cx.worker.buffers.small();
+        }
         let draining = cx.worker.is_draining();
         let begun = translate(&bytes[..length], cx.ticket, draining, out);
         bytes.drain(..length);
@@ -108,13 +111,23 @@ async fn head<R: AsyncRead + Unpin>(
                 return Err(unreadable(cx, "a line does not end in CR LF"));
             }
         }
-        bytes.reserve(4096);
-        match cx.timer.by(cx.deadline, replica.read_buf(bytes)).await {
+        let worker = cx.worker;
+        match cx.timer.by(cx.deadline, more(replica, bytes, worker)).await {
             Some(Ok(read)) if read > 0 => {}
             Some(_) => return Err(crashed(cx)),
             None => return Err(Failed::Answer(too_slow(cx), Some(Wrong::Broken))),
         }
     }
+}
+
+/// Reads on; what is waited for longest, the first bytes, is waited for without a buffer.
+async fn more<R: AsyncRead + Unpin>(replica: &mut R, bytes: &mut Vec<u8>, worker: &Worker) -> io::Result<usize> {
+    if bytes.capacity() == 0 {
+        *bytes = worker.buffers.read(replica).await?;
+        return Ok(bytes.len());
+    }
+    bytes.reserve(4096);
+    replica.read_buf(bytes).await
 }
 
 fn unreadable(cx: &Exchange<'_>, why: &str) -> Failed {

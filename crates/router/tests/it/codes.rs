@@ -1,6 +1,6 @@
 //! Every status that the router gives, provoked, with whose fault it was.
 
-use super::world::{Replica, World, eventually, get, iris, post, settings};
+use super::world::{Replica, World, eventually, get, iris, now, post, settings};
 use std::{
     io::Write,
     net::TcpListener,
@@ -241,4 +241,20 @@ fn one_byte_at_a_time_is_served_within_the_heads_time() {
         thread::yield_now();
     }
     assert_eq!(caller.read().unwrap().text(), "slowly");
+}
+
+#[test]
+fn a_connection_that_is_idle_for_too_long_is_closed() {
+    let replica = Replica::echo();
+    let mut settings = settings();
+    settings.limits.idle = Duration::from_millis(500);
+    let world = World::with(&iris(&[&replica], ""), settings);
+    let mut caller = world.connect();
+    for _ in 0..3 {
+        caller.send(&post("", "x"));
+        assert_eq!(caller.read().unwrap().text(), "x");
+    }
+    let since = now();
+    assert!(caller.read().is_none());
+    assert!((500..5000).contains(&since.elapsed().as_millis()), "{:?}", since.elapsed());
 }

@@ -194,7 +194,7 @@ fn a_file_that_changes_is_read_and_one_with_mistakes_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("routes.yml");
     fs::write(&file, iris(&[&one], "")).unwrap();
-    let settings = router::Settings { routes_file: Some(file.clone()), ..settings() };
+    let settings = router::Settings { routes_file: Some(router::RoutesFile::now(&file)), ..settings() };
     let world = World::with(&iris(&[&one], ""), settings);
     let mut caller = world.connect();
     let mut ask = || caller.ask(&post("", "x"));

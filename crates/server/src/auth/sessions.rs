@@ -9,7 +9,13 @@ use super::{Caller, Tokens, Who, digest, unauthorized};
 use crate::problem::Problem;
 use axum::http::{HeaderMap, Method, Uri, header};
 use domain::Timestamp;
-use std::{collections::HashMap, sync::Mutex};
+use std::{
+    collections::HashMap,
+    fs,
+    io::{self, Write},
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, OnceLock},
+};
 use store::secrets::{Keyring, hex};
 
 /// The header of our own page's requests, which no other page can send here.
@@ -35,9 +41,30 @@ pub(crate) struct Session {
 pub(crate) struct Sessions {
     links: Mutex<HashMap<String, (String, Timestamp)>>,
     over: Mutex<HashMap<String, Timestamp>>,
+    /// Where the ended ones are written down, a line each: a server that was started again must not believe them.
+    file: OnceLock<PathBuf>,
 }
 
 impl Sessions {
+    /// Reads which sessions were ended, and writes down from now on which are.
+    pub(crate) fn remember(&self, file: PathBuf, now: Timestamp) -> io::Result<()> {
+        let text = match fs::read_to_string(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            read => read?,
+        };
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        let ended = lines.filter_map(|(id, until)| Some((id.to_owned(), Timestamp(until.parse().ok()?))));
+        let ended: HashMap<String, Timestamp> = ended.filter(|(_, until)| now < *until).collect();
+        let kept: String = ended.iter().map(|(id, until)| line(id, *until)).collect();
+        // The old file stays whole until the new one is there.
+        let fresh = file.with_extension("new");
+        fs::write(&fresh, kept)?;
+        fs::rename(&fresh, &file)?;
+        *self.over() = ended;
+        let _only_once = self.file.set(file);
+        Ok(())
+    }
+
     /// A code that opens one session for the caller; `None` for callers that are not people.
     pub(crate) fn link(&self, caller: &Caller, keyring: &Keyring, now: Timestamp) -> Option<String> {
         let who = match &caller.who {
@@ -63,7 +90,7 @@ impl Sessions {
     /// The session of a cookie whose time is not over.
     pub(crate) fn of(&self, headers: &HeaderMap, keyring: &Keyring, now: Timestamp) -> Option<Session> {
         let session = parse(&cookie(headers, keyring)?, keyring)?;
-        let over = self.over.lock().expect("nothing panics while it holds the sessions").contains_key(&session.id);
+        let over = self.over().contains_key(&session.id);
         (!over && now < session.until).then_some(session)
     }
 
@@ -80,12 +107,25 @@ impl Sessions {
         caller.ok_or_else(|| unauthorized("the session is over; `peregrine studio` opens a new one"))
     }
 
-    /// Ends a session: its cookie is refused from now on.
-    pub(crate) fn end(&self, session: &Session, now: Timestamp) {
-        let mut over = self.over.lock().expect("nothing panics while it holds the sessions");
+    /// Ends a session: its cookie is refused from now on. An error means that a server started again would believe it.
+    pub(crate) fn end(&self, session: &Session, now: Timestamp) -> io::Result<()> {
+        let until = Timestamp(session.began.0 + WHOLE_MS);
+        let mut over = self.over();
         over.retain(|_, until| now < *until);
-        over.insert(session.id.clone(), Timestamp(session.began.0 + WHOLE_MS));
+        over.insert(session.id.clone(), until);
+        let Some(file) = self.file.get() else { return Ok(()) };
+        let mut file = fs::OpenOptions::new().append(true).create(true).open(file)?;
+        file.write_all(line(&session.id, until).as_bytes())?;
+        file.sync_data()
     }
+
+    fn over(&self) -> MutexGuard<'_, HashMap<String, Timestamp>> {
+        self.over.lock().expect("nothing panics while it holds the sessions")
+    }
+}
+
+fn line(id: &str, until: Timestamp) -> String {
+    format!("{id} {}\n", until.0)
 }
 
 /// The same session, good for another while.
@@ -209,8 +249,31 @@ mod tests {
             let text = forged["cookie"].to_str().unwrap().replace(HOME, "someone");
             forged.insert("cookie", text.parse().unwrap());
             assert!(sessions.of(&forged, keyring, Timestamp(1)).is_none());
-            sessions.end(&later, Timestamp(5));
+            sessions.end(&later, Timestamp(5)).unwrap();
             assert!(!good(&session, 6) && !good(&later, 6));
+        });
+    }
+
+    #[test]
+    fn a_session_that_was_left_is_over_for_the_next_server_too() {
+        with(|first, tokens, keyring| {
+            let home = tempfile::tempdir().unwrap();
+            let file = home.path().join("left");
+            let enter = |at: i64| {
+                let code = first.link(&tokens.named(HOME, Timestamp(1)).unwrap(), keyring, Timestamp(at)).unwrap();
+                first.enter(&code, keyring, Timestamp(at)).unwrap()
+            };
+            first.remember(file.clone(), Timestamp(0)).unwrap();
+            let [left, stays] = [enter(0), enter(0)];
+            first.end(&left, Timestamp(5)).unwrap();
+            let next = Sessions::default();
+            next.remember(file.clone(), Timestamp(6)).unwrap();
+            let good = |session: &Session| next.of(&sent(session, keyring, 6), keyring, Timestamp(6)).is_some();
+            assert_eq!((good(&left), good(&stays)), (false, true));
+            next.end(&stays, Timestamp(7)).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 2);
+            Sessions::default().remember(file.clone(), Timestamp(WHOLE_MS)).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), "", "what is over by itself needs no line");
         });
     }
 

@@ -7,10 +7,12 @@ mod names;
 mod outputs;
 mod shipped;
 mod upload;
+mod uses;
 
 pub(crate) use names::{container, list, put_container};
 pub use outputs::register_outputs;
 pub(crate) use upload::{read_link, start as start_upload, upload_link};
+pub(crate) use uses::uses;
 
 use super::{
     Asked, At, Body, archived,

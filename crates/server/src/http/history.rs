@@ -126,15 +126,15 @@ fn labels(body: &Value) -> Result<Value, Problem> {
     Ok(Value::Object(wanted))
 }
 
-/// Services that run on a node of a job. Nodes of this machine run the command and nothing beside it.
+/// Services that run on a node of a job.
 pub(crate) async fn services(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
     let (_, row, plan) = find(&app, &at).await?;
     let nodes = plan.distribution.map_or(1, |distribution| distribution.nodes);
-    if !at.node.parse::<u32>().is_ok_and(|node| node < nodes) {
+    let Some(node) = at.node.parse::<u32>().ok().filter(|node| *node < nodes) else {
         let message = format!("run `{}` has no node `{}`; its nodes are 0 to {}", row.job.name, at.node, nodes - 1);
         return Err(Problem::new(axum::http::StatusCode::NOT_FOUND, "ResourceNotFound", message));
-    }
-    Ok(Json(json!({"instances": {}})))
+    };
+    Ok(Json(json!({"instances": super::services::on_node(&row, node)})))
 }
 
 /// The job behind a run; in the experiment the path names, where it names one.

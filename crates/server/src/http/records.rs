@@ -12,6 +12,7 @@ mod kind;
 pub(crate) mod references;
 pub(crate) mod schedule;
 pub(crate) mod serving;
+pub(crate) mod traffic;
 mod view;
 
 pub(crate) use kind::Kind;

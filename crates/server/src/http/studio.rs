@@ -156,11 +156,14 @@ pub(crate) async fn session(
 }
 
 /// Ends the browser's session.
-pub(crate) async fn leave(State(app): State<App>, headers: HeaderMap) -> Response {
+pub(crate) async fn leave(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
     if let Some(session) = app.sessions.of(&headers, app.store.keyring(), app.now()) {
-        app.sessions.end(&session, app.now());
+        let then = app.clone();
+        let ended = tokio::task::spawn_blocking(move || then.sessions.end(&session, then.now()));
+        let ended = ended.await.map_err(|_| store::Error::Closed)?;
+        ended.map_err(|source| store::Error::Io { what: "write", path: "keys/sessions-left".into(), source })?;
     }
-    (StatusCode::NO_CONTENT, keep(&app, None)).into_response()
+    Ok((StatusCode::NO_CONTENT, keep(&app, None)).into_response())
 }
 
 fn keep(app: &App, session: Option<&sessions::Session>) -> [(HeaderName, String); 1] {

@@ -14,7 +14,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 /// Registers someone with a role; a client in their name, and what the server said.
-async fn someone(server: &Server, name: &str, role: Role, workspace: Option<&str>) -> (Client, Value) {
+pub(crate) async fn someone(server: &Server, name: &str, role: Role, workspace: Option<&str>) -> (Client, Value) {
     let body = json!({"name": name, "role": role, "workspace": workspace});
     let made = server.post("/admin/v1/principals", body).await.expect(201);
     (server.with_token(made["token"].as_str().unwrap()), made)

@@ -173,7 +173,7 @@ pub(crate) fn facts(boot: &str) -> NodeFacts {
     NodeFacts { node: "node".into(), boot_id: boot.into(), version: "t".into(), capacity, gpu_models: Vec::new() }
 }
 
-async fn poll(server: &Server, boot: &str, holds: &[AttemptId]) -> PollAnswer {
+pub(crate) async fn poll(server: &Server, boot: &str, holds: &[AttemptId]) -> PollAnswer {
     let poll = Poll { facts: facts(boot), holds: holds.to_vec(), stopping: Vec::new(), joining: None };
     server.agent.post("/agent/v1/poll", &poll).await.unwrap()
 }
@@ -192,7 +192,7 @@ async fn poll_until(server: &Server, boot: &str, job: &str, status: &str) {
     }
 }
 
-async fn report(server: &Server, attempt: &AttemptId, what: Vec<What>) -> ReportAnswer {
+pub(crate) async fn report(server: &Server, attempt: &AttemptId, what: Vec<What>) -> ReportAnswer {
     let at = server::clock::now();
     let reports = what.into_iter().map(|what| Report { attempt: attempt.clone(), at, what }).collect();
     let batch = ReportBatch { facts: facts("boot"), reports, samples: Vec::new(), part: None };

@@ -4,7 +4,7 @@ use crate::{Server, WS};
 use domain::{
     AttemptId, JobName, Plan,
     report::{Report, ReportBatch, What},
-    serving::{Provisioning, RouterAnswer, RouterNews},
+    serving::{Answered, LATENCY_BOUNDS_US, Provisioning, RouterAnswer, RouterNews},
     spec::routes::Routes,
 };
 use serde_json::{Value, json};
@@ -60,6 +60,36 @@ async fn keys_are_given_on_request_and_changed_one_at_a_time() {
     );
     server.post("onlineEndpoints/ep1/regenerateKeys", json!({"keyType": "Third"})).await.refused(400);
     server.post("onlineEndpoints/ep1/token", json!({})).await.refused(400);
+}
+
+#[tokio::test]
+async fn what_routers_answer_is_told_in_steps_with_the_replicas_that_came_and_went() {
+    let server = Server::start().await;
+    server.put("onlineEndpoints/ep1", endpoint("Key")).await.expect(201);
+    deploy(&server, "blue").await;
+    replica(&server, "blue").await;
+    let counted = |ok: u64| {
+        let answered = Answered {
+            endpoint: "ep1".into(),
+            deployment: "blue".into(),
+            codes: [(200, ok)].into(),
+            buckets: vec![ok; LATENCY_BOUNDS_US.len() + 1],
+        };
+        RouterNews { router: "r".into(), answered: vec![answered], ..RouterNews::default() }
+    };
+    for ok in [5, 7, 12] {
+        let _: RouterAnswer = server.user.post("/router/v1/exchange", &counted(ok)).await.unwrap();
+    }
+    let told = server.get("onlineEndpoints/ep1/activity").await.expect(200);
+    let sum: u64 = told["answers"].as_array().unwrap().iter().map(|one| one["codes"]["200"].as_u64().unwrap()).sum();
+    assert_eq!(sum, 7, "what was counted before the first word is not news: {told}");
+    assert_eq!(told["boundsSeconds"].as_array().unwrap().len(), LATENCY_BOUNDS_US.len());
+    assert_eq!(told["replicas"][0]["deployment"], "blue");
+    assert!(told["replicas"][0]["readyAt"].is_null() && told["replicas"][0]["askedForAt"].is_string());
+    server.get("onlineEndpoints/none/activity").await.refused(404);
+    let (code, message) = server.post("onlineEndpoints/ep1/try", json!({"input": "{}"})).await.refused(409);
+    assert!(message.contains("no address yet"), "{code} {message}");
+    server.post("onlineEndpoints/none/try", json!({})).await.refused(404);
 }
 
 #[tokio::test]

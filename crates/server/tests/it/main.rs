@@ -25,6 +25,7 @@ mod postgres;
 mod reach;
 mod registries;
 mod schedules;
+mod services;
 mod sharing;
 mod studio;
 mod sweeps;

@@ -1,6 +1,9 @@
 //! Jobs: accepted once, changed only from the version that was read.
 
-use crate::{Bell, Error, Row, Tx, Value, tables::REPLICA};
+use crate::{
+    Bell, Error, Row, Tx, Value,
+    tables::{REPLICA, job_labels::USES},
+};
 use domain::{
     AttemptId, Job, JobName, JobState, Plan, Resources, Timestamp,
     sharing::{Holder, fair},
@@ -153,6 +156,7 @@ impl Tx<'_> {
         )?;
         if new.kind != REPLICA {
             self.add_labels(seq, &new.body)?;
+            self.add_uses(seq, &new.plan)?;
             self.insert_job_run(seq, new)?;
         }
         self.add_event(seq, new.at, "accepted", &accepted)?;
@@ -236,7 +240,7 @@ impl Tx<'_> {
             "update jobs set body = ?2, archived = ?3, changed_at = ?4 where seq = ?1",
             &[seq.into(), body.into(), archived.into(), now.into()],
         )?;
-        self.exec("delete from job_labels where job_seq = ?1", &[seq.into()])?;
+        self.exec("delete from job_labels where job_seq = ?1 and kind <> ?2", &[seq.into(), USES.into()])?;
         self.add_labels(seq, body)?;
         self.archive_job_run(seq, archived, now)?;
         self.ring(Bell::Jobs);

@@ -1,8 +1,8 @@
 //! Jobs: accepted once, changed only from the version that was read, listed in pages that stay put.
 
 use super::{NOW, fresh, new_job};
-use domain::{Job, JobEvent, Outcome, Timestamp};
-use store::{Error, JobFilter, NewJob, Store};
+use domain::{Job, JobEvent, Outcome, Place, PlannedInput, Timestamp, assignment::InputMode};
+use store::{Error, JobFilter, NewJob, Store, Used, UserRow};
 
 #[tokio::test]
 async fn a_name_is_taken_once_per_workspace() {
@@ -117,6 +117,33 @@ async fn a_workspace_with_open_jobs_cannot_be_deleted() {
     store.write(move |tx| tx.put_job(&open, None, NOW)).await.unwrap();
     store.write(|tx| tx.delete_workspace("w")).await.unwrap();
     assert!(store.read(|tx| tx.job("w", "a")).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn whoever_uses_data_or_an_environment_is_found_by_it() {
+    let (_home, store) = fresh();
+    let folder = |path: &str| Place::Folder { path: path.into() };
+    let reads = |name: &str, path: &str| {
+        let mut new = NewJob { body: "{\"displayName\": \"shown\"}".into(), ..new_job(name) };
+        let (place, uri) = (folder(path), String::new());
+        let input = PlannedInput::Data { place, mode: InputMode::RoMount, uri, file: false };
+        new.plan.inputs.insert("rain".into(), input);
+        new.plan.environment.label = "torch:2".into();
+        new
+    };
+    let first = insert(&store, reads("a", "/data/rain/")).await.unwrap();
+    insert(&store, reads("b", "/data/snow")).await.unwrap();
+    store.write(move |tx| tx.put_job_body(first, "{}", false, NOW)).await.unwrap();
+    let found = store.read(move |tx| {
+        let rain = tx.users_of("w", Used::Data(&folder("/data/rain")), 10)?;
+        let torch = tx.users_of("w", Used::Environment("torch:2"), 10)?;
+        Ok((rain, torch, tx.users_of("elsewhere", Used::Environment("torch:2"), 10)?))
+    });
+    let (rain, torch, elsewhere) = found.await.unwrap();
+    let names = |rows: &[UserRow]| rows.iter().map(|row| row.job.clone()).collect::<Vec<_>>();
+    assert_eq!((rain[0].input.as_str(), rain[0].shown.as_str(), rain[0].status.as_str()), ("rain", "a", "Queued"));
+    assert_eq!((names(&rain), names(&torch)), (vec!["a".to_owned()], vec!["b".to_owned(), "a".to_owned()]));
+    assert!(elsewhere.is_empty());
 }
 
 async fn insert(store: &Store, new: NewJob) -> Result<i64, Error> {

@@ -33,6 +33,19 @@ export function numeric(runs: Run[]): Axis[] {
   return axes.filter(varies).slice(0, MOST_AXES);
 }
 
+/** The least and the largest value. */
+export function spread({ values }: Axis): [number, number] {
+  const known = values.filter((value) => value !== null);
+  return [Math.min(...known), Math.max(...known)];
+}
+
+/** From blue for the least to red for the most. */
+export function shade(axis: Axis | undefined, value: number | null | undefined, alpha = 1): string {
+  const [low, high] = axis ? spread(axis) : [0, 1];
+  const share = typeof value === "number" ? (value - low) / (high - low) : 0;
+  return `hsl(${220 - 190 * share} 70% 50% / ${alpha})`;
+}
+
 /** How much each param goes along with a metric, the strongest first. */
 export function importance(axes: Axis[], goal: Axis): { name: string; weight: number }[] {
   const params = axes.filter(({ name }) => name.startsWith("params."));
@@ -69,10 +82,6 @@ export function Parallel({ axes, goal, names }: { axes: Axis[]; goal: Axis | und
     watch.observe(element);
     return () => watch.disconnect();
   }, []);
-  const spread = (axis: Axis): [number, number] => {
-    const values = axis.values.filter((value) => value !== null);
-    return [Math.min(...values), Math.max(...values)];
-  };
   const x = (index: number) => SIDE + (index * (width - 2 * SIDE)) / Math.max(1, axes.length - 1);
   const y = (axis: Axis, value: number) => {
     const [low, high] = spread(axis);
@@ -87,11 +96,8 @@ export function Parallel({ axes, goal, names }: { axes: Axis[]; goal: Axis | und
     element.height = HEIGHT * ratio;
     pen.scale(ratio, ratio);
     const style = getComputedStyle(element);
-    const goalSpread = goal && spread(goal);
     const line = (run: number, alpha: number) => {
-      const value = goal?.values[run];
-      const share = goalSpread && typeof value === "number" ? (value - goalSpread[0]) / (goalSpread[1] - goalSpread[0]) : 0;
-      pen.strokeStyle = `hsl(${220 - 190 * share} 70% 50% / ${alpha})`;
+      pen.strokeStyle = shade(goal, goal?.values[run], alpha);
       pen.beginPath();
       axes.forEach((axis, index) => {
         const value = axis.values[run];

@@ -3,7 +3,8 @@ import { ask } from "../../api/call.ts";
 import { job_graph } from "../../api/routes.ts";
 import type { Job, Run } from "../../api/shapes.ts";
 import { useData } from "../../parts/data.ts";
-import { at, go } from "../../parts/place.ts";
+import { Choice } from "../../parts/form.tsx";
+import { ask as look, at, go, usePlace } from "../../parts/place.ts";
 import { search } from "../../parts/runs.ts";
 import { useScope } from "../../parts/scope.ts";
 import { Badge, Card, Empty, Link, List, Said, Wait } from "../../parts/show.tsx";
@@ -21,29 +22,45 @@ function Steps({ name, over }: { name: string; over: boolean }) {
   const { names, workspace } = useScope();
   const graph = useData(`graph ${name}`, (signal) => ask<{ steps: Step[] }>(job_graph, { ...names, name }, { signal }), over ? 0 : EVERY_MS);
   const to = (job: string) => at(workspace.name, ["jobs", job]);
+  const within = usePlace().query.get("within") ?? "";
   return (
     <Wait on={graph}>
-      {({ steps }) => (
-        <>
-          <Graph steps={steps} />
-          <Card title="Steps">
-            <List
-              label="Steps"
-              rows={steps}
-              id={(step) => step.name}
-              columns={[
-                ["Step", (step) => (step.job ? <Link to={to(step.job)}>{step.name}</Link> : step.name)],
-                ["Status", (step) => <Badge status={step.status} />],
-                ["Reused", (step) => step.reused && <Link to={to(step.reused)}>{step.reused}</Link>],
-                ["After", (step) => step.after.join(", ")],
-                ["Why", (step) => step.message && <Said>{step.message}</Said>],
-              ]}
-            />
-          </Card>
-        </>
-      )}
+      {({ steps: all }) => {
+        const nested = nests(all);
+        const steps = all.filter(({ name }) => within === "" || name.startsWith(`${within}.`));
+        return (
+          <>
+            {nested.length > 0 && (
+              <div className="bar">
+                <Choice label="Show" value={within} set={(next) => look({ within: next })} options={[["", "the whole pipeline"], ...nested.map((one): [string, string] => [one, `inside ${one}`])]} />
+              </div>
+            )}
+            <Graph steps={steps} />
+            <Card title="Steps">
+              <List
+                label="Steps"
+                rows={steps}
+                id={(step) => step.name}
+                columns={[
+                  ["Step", (step) => (step.job ? <Link to={to(step.job)}>{step.name}</Link> : step.name)],
+                  ["Status", (step) => <Badge status={step.status} />],
+                  ["Reused", (step) => step.reused && <Link to={to(step.reused)}>{step.reused}</Link>],
+                  ["After", (step) => step.after.join(", ")],
+                  ["Why", (step) => step.message && <Said>{step.message}</Said>],
+                ]}
+              />
+            </Card>
+          </>
+        );
+      }}
     </Wait>
   );
+}
+
+/** The pipelines inside a pipeline, by the paths of their steps. */
+function nests(steps: Step[]): string[] {
+  const paths = steps.flatMap(({ name }) => name.split(".").slice(0, -1).map((_, end, parts) => parts.slice(0, end + 1).join(".")));
+  return [...new Set(paths)].sort();
 }
 
 const [WIDTH, HEIGHT, GAP_X, GAP_Y] = [190, 44, 50, 22];

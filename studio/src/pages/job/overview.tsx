@@ -70,14 +70,14 @@ export function Overview({ seen: { job, why, run }, over }: { seen: Seen; over: 
             <List
               label="Inputs and outputs"
               rows={[
-                ...Object.entries(properties.inputs ?? {}).map(([name, input]) => ({ way: "input", name, what: input.value ?? input.uri ?? "", mode: input.mode ?? "" })),
-                ...Object.entries(properties.outputs ?? {}).map(([name, output]) => ({ way: "output", name, what: output.uri ?? "", mode: output.mode ?? "" })),
+                ...Object.entries(properties.inputs ?? {}).map(([name, input]) => ({ way: "input", name, what: input.value ?? input.uri ?? "", mode: input.mode ?? "", type: input.jobInputType ?? "" })),
+                ...Object.entries(properties.outputs ?? {}).map(([name, output]) => ({ way: "output", name, what: output.uri ?? "", mode: output.mode ?? "", type: output.jobOutputType ?? "" })),
               ]}
               id={(row) => row.way + row.name}
               columns={[
                 ["Way", (row) => row.way],
                 ["Name", (row) => row.name],
-                ["Value or place", (row) => <code className="wrap">{row.what}</code>],
+                ["Value or place", (row) => <Origin uri={row.what} kind={row.type.includes("model") ? "models" : "data"} own={job?.name ?? ""} />],
                 ["Mode", (row) => row.mode],
               ]}
             />
@@ -93,6 +93,16 @@ export function Overview({ seen: { job, why, run }, over }: { seen: Seen; over: 
       </div>
     </>
   );
+}
+
+/** Where an input came from or an output went, with the way there. */
+function Origin({ uri, kind, own }: { uri: string; kind: string; own: string }) {
+  const { workspace } = useScope();
+  const asset = /^azureml:([\w.-]+)[:@][\w.-]+$/.exec(uri)?.[1] ?? /\/(?:data|models)\/([\w.-]+)\/versions\//.exec(uri)?.[1];
+  const job = /^azureml:\/\/jobs\/([\w.-]+)\//.exec(uri)?.[1] ?? /\/paths\/azureml\/([\w.-]+)\//.exec(uri)?.[1];
+  const to = asset !== undefined ? [kind, asset] : job !== undefined && job !== own ? ["jobs", job] : undefined;
+  const text = <code className="wrap">{uri}</code>;
+  return to === undefined ? text : <Link to={at(workspace.name, to)}>{text}</Link>;
 }
 
 function Pairs({ title, pairs = [], more }: { title: string; pairs: KeyValue[] | undefined; more?: React.ReactNode }) {

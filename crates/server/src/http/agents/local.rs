@@ -24,7 +24,7 @@ pub(super) async fn poll(app: &App, poll: &Poll) -> Result<PollAnswer, Problem> 
     loop {
         bell.mark_unchanged();
         let answer = offers(app, poll).await?;
-        let something = !(answer.assignments.is_empty() && answer.stop.is_empty() && answer.unknown.is_empty());
+        let something = answer != PollAnswer::default();
         if something || tokio::time::Instant::now() >= deadline {
             return Ok(answer);
         }
@@ -100,7 +100,8 @@ async fn offers(app: &App, poll: &Poll) -> Result<PollAnswer, Problem> {
         }
         assignments.push(assignment);
     }
-    Ok(PollAnswer { assignments, stop: found.stop, unknown: found.unknown, leave: false })
+    let tunnels = app.tunnels.tell(&poll.holds, None);
+    Ok(PollAnswer { assignments, stop: found.stop, unknown: found.unknown, tunnels, leave: false })
 }
 
 #[derive(Default)]

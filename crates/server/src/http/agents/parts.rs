@@ -39,8 +39,11 @@ pub(super) async fn poll(app: &App, attempt: &AttemptId, poll: &Poll, url: &str)
             }
             Told::Stop => return Ok(PollAnswer { stop: own(), ..PollAnswer::default() }),
             Told::Leave => return Ok(PollAnswer { unknown: own(), ..PollAnswer::default() }),
-            Told::Nothing if Instant::now() >= deadline => return Ok(PollAnswer::default()),
             Told::Nothing => {
+                let tunnels = app.tunnels.tell(&poll.holds, poll.joining.as_ref().map(|joining| joining.part));
+                if !tunnels.is_empty() || Instant::now() >= deadline {
+                    return Ok(PollAnswer { tunnels, ..PollAnswer::default() });
+                }
                 let waits = !poll.holds.contains(attempt);
                 let next = if waits { deadline.min(Instant::now() + COUNT_EVERY) } else { deadline };
                 let _ = tokio::time::timeout_at(next, bell.changed()).await;
