@@ -115,8 +115,8 @@ pub async fn conduct(cx: &Context, conductors: &mut Conductors) -> Result<usize,
             }
             _ => busy += 1,
         }
-        let (now, register) = ((cx.clock)(), cx.register);
-        match cx.store.write(move |tx| pass(tx, seq, held, now, register)).await {
+        let (now, half_life_ms, register) = ((cx.clock)(), cx.sharing.half_life_ms, cx.register);
+        match cx.store.write(move |tx| pass(tx, (seq, held), (now, half_life_ms), register)).await {
             Ok(Some(held)) => drop(conductors.0.insert(seq, held)),
             Ok(None) => {}
             Err(error) => {
@@ -134,9 +134,8 @@ pub async fn conduct(cx: &Context, conductors: &mut Conductors) -> Result<usize,
 /// A pass over one parent and all that goes with it; who leads it on, unless it is over.
 fn pass(
     tx: &mut Tx<'_>,
-    seq: i64,
-    held: Option<Held>,
-    now: Timestamp,
+    (seq, held): (i64, Option<Held>),
+    (now, half_life_ms): (Timestamp, i64),
     register: fn(&mut Tx<'_>, &Job, Timestamp) -> Result<(), Error>,
 ) -> Result<Option<Held>, Error> {
     let Some(held) = held.map_or_else(|| hold(tx, seq), |held| Ok(Some(held)))? else { return Ok(None) };
@@ -146,7 +145,7 @@ fn pass(
     }
     // Children that can begin at once do not wait for a round of their own.
     if tx.will_ring(Bell::Queue) {
-        schedule::place(tx, now)?;
+        schedule::place(tx, now, half_life_ms)?;
     }
     Ok((!held.job.state.is_ended()).then_some(held))
 }

@@ -36,6 +36,7 @@ async fn started(home: &Path) -> App {
         isolation_required: false,
         max_retries: 1,
         storage_quota: 0,
+        half_life: std::time::Duration::from_secs(86_400),
         idle: HOUR,
         rate_limit: 0,
         private_webhooks: false,

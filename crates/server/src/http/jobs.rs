@@ -3,6 +3,7 @@
 mod graph;
 mod submit;
 mod update;
+mod wait;
 mod why;
 
 pub(crate) use graph::graph;
