@@ -46,9 +46,9 @@ async fn a_quota_is_set_by_owners_shown_with_what_is_in_use_and_taken_away() {
 #[tokio::test]
 async fn a_job_larger_than_its_quota_is_refused_and_one_that_waits_says_who_has_what() {
     let server = Server::start().await;
-    server.put("quotas", json!({"jobs": 1, "cpus": 0.1})).await.expect(200);
+    server.put("quotas", json!({"jobs": 1, "cpus": 2})).await.expect(200);
     let (_, message) = server.put("jobs/large", sized(4)).await.refused(400);
-    assert!(message.contains("and the quota of workspace `default` is 0.1 CPUs"), "{message}");
+    assert!(message.contains("and the quota of workspace `default` is 2 CPUs"), "{message}");
     server.submit("a").await;
     server.submit("b").await;
     server.place("a").await;
