@@ -37,6 +37,12 @@ export const roles: Route<"/subscriptions/{subscription}/resourceGroups/{group}/
 export const role_grant: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/roles/{name}", unknown> = { method: "PUT", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/roles/{name}" };
 /** take a principal's role away */
 export const role_revoke: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/roles/{name}", unknown> = { method: "DELETE", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/roles/{name}" };
+/** how much may be held at once, and by whom what of it is in use */
+export const quotas: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/quotas", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/quotas" };
+/** set a quota; one without amounts is taken away */
+export const quota_put: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/quotas", unknown> = { method: "PUT", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/quotas" };
+/** who has what now, and who has used how much in the last week */
+export const usage: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/usage", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/usage" };
 /** changes and refusals in the workspace, newest first */
 export const workspace_audit: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/audit", Page> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/audit" };
 /** a link that opens the studio once, soon */
@@ -129,6 +135,8 @@ export const compute_delete: Route<"/subscriptions/{subscription}/resourceGroups
 export const compute_patch: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}", unknown> = { method: "PATCH", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}" };
 /** nodes of a compute target */
 export const compute_nodes: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}/listNodes", unknown> = { method: "POST", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}/listNodes" };
+/** take a node of a managed cluster back, as its owner might */
+export const compute_preempt: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}/preempt", unknown> = { method: "POST", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}/preempt" };
 /** start a compute target */
 export const compute_start: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}/start", unknown> = { method: "POST", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}/start" };
 /** stop a compute target */
@@ -251,6 +259,10 @@ export const registries_all: Route<"/subscriptions/{subscription}/providers/Micr
 export const registries: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/registries", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/registries" };
 /** the Kubernetes clusters this server knows */
 export const clusters: Route<"/clusters", unknown> = { method: "GET", path: "/clusters" };
+/** a machine becomes a node of a managed cluster, once */
+export const node_join: Route<"/node/v1/join", unknown> = { method: "POST", path: "/node/v1/join" };
+/** what a node holds; answers with what it is to do, and waits until there is something */
+export const node_poll: Route<"/node/v1/poll", unknown> = { method: "POST", path: "/node/v1/poll" };
 /** what is asked of a router; answers with its routes, and waits until there are others */
 export const router_exchange: Route<"/router/v1/exchange", unknown> = { method: "POST", path: "/router/v1/exchange" };
 /** make an experiment */
