@@ -118,10 +118,11 @@ class Endpoint:
 
     def replicas(self):
         """Processes of its replicas that run now."""
-        mark, found = f"SERVICE_NAME={self.name}".encode(), []
+        mark, home, found = f"SERVICE_NAME={self.name}".encode(), self.server.home.encode(), []
         for entry in Path("/proc").iterdir():
             try:
-                if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                started = (entry / "environ").read_bytes() if entry.name.isdigit() else b""
+                if mark in started.split(b"\0") and home in started:
                     found.append(int(entry.name))
             except OSError:
                 continue

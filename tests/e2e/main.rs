@@ -27,6 +27,7 @@ mod records;
 mod sdk;
 mod services;
 mod serving;
+mod sharing;
 mod skip;
 mod slurm;
 mod ssh;

@@ -863,6 +863,20 @@ def pipeline_loops():
         ml.jobs.download(job.name, download_path=round, output_name="all")
         assert tree(round)["named-outputs/all/all.txt"].split() == [b"3", b"a", b"b"], tree(round)
 
+    lister = component("listc", """echo '[{"word": "c"}, {"word": "d"}]' > ${{outputs.list}}""", {}, {"list": {"type": "uri_file"}})
+    all_said = component("allsaidc", "cat $(find ${{inputs.said}}/ -name word.txt | sort) > ${{outputs.all}}/all.txt", {"said": folder}, {"all": folder})
+
+    @dsl.pipeline(default_compute="local", experiment_name="pipe")
+    def over_what_a_step_makes():
+        said = each(word="nothing")
+        loop = parallel_for(body=said, items=lister().outputs.list, max_concurrency=1)
+        return {"all": all_said(said=loop.outputs.said).outputs.all}
+
+    job = ml.jobs.create_or_update(over_what_a_step_makes())
+    assert ended(job.name) == "Completed"
+    ml.jobs.download(job.name, download_path="third", output_name="all")
+    assert tree("third")["named-outputs/all/all.txt"].split() == [b"c", b"d"], tree("third")
+
 
 @step
 def pipeline_cancel():

@@ -1,20 +1,30 @@
 #!/usr/bin/env python3
 """Submits every pipeline of the corpus to a server and checks that each is accepted, or refused for a listed reason.
 
-Usage: pipelines.py CORPUS     (PEREGRINE_BIN and PEREGRINE_HOME name the command line and its server)
+Usage: pipelines.py CORPUS [--run COUNT [PART OF A PATH]...]     (PEREGRINE_BIN and PEREGRINE_HOME name the command line and its server)
 
 The pipelines are those of a scratch copy (scratch.py) in which all that files refer to exists and every compute target
 is `local`. What is accepted is canceled at once: this is about what the server makes of the files, not about what they
 compute. The last line is a summary in JSON; exit code 0 means that no refusal is without a reason.
+
+With `--run` as many of the pipelines as that, those with the fewest steps first, are run to their end instead. Every script
+they name is one of ours, which tells what it found in its inputs and writes to all of its outputs; environments are the
+minimal one. A pipeline is right if it completes and every step that ran our script found what the steps its inputs are
+bound to wrote.
 """
 
 import collections
+import glob
 import json
 import os
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
+import time
+
+import yaml
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import scratch
@@ -56,6 +66,115 @@ def on_this_machine(place):
                     text.write(after)
 
 
+SCRIPT = """import json, os, ssl, urllib.request
+found, told = set(), []
+for name, path in os.environ.items():
+    if name.startswith("AZURE_ML_INPUT_") and os.path.exists(path):
+        files = [path] if os.path.isfile(path) else [os.path.join(at, one) for at, _, ones in os.walk(path) for one in ones]
+        for file in files:
+            with open(file, errors="replace") as text:
+                line = text.readline().strip()
+            found.update(line.split()[1:] if line.startswith("made-by ") else [])
+own = os.environ["AZUREML_RUN_ID"]
+for name, path in os.environ.items():
+    if name.startswith("AZURE_ML_OUTPUT_"):
+        told.append(name)
+        with open(os.path.join(path, "made.txt") if os.path.isdir(path) else path, "w") as out:
+            out.write(" ".join(["made-by", own, *sorted(found)]) + "\\n")
+with open(os.path.join(RESULTS, own + ".json"), "w") as out:
+    json.dump({"found": sorted(found), "outputs": told}, out)
+place = os.environ.get("MLFLOW_TRACKING_URI", "").replace("azureml://", "https://")
+if "sweep" in own and place:
+    for metric in METRICS:
+        body = json.dumps({"run_id": own, "key": metric, "value": 0.5, "timestamp": 1, "step": 0}).encode()
+        head = {"authorization": "Bearer " + os.environ["MLFLOW_TRACKING_TOKEN"], "content-type": "application/json"}
+        call = urllib.request.Request(place + "/api/2.0/mlflow/runs/log-metric", body, head)
+        urllib.request.urlopen(call, context=ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE")))
+
+
+def init():
+    pass
+
+
+def run(batch):
+    return [str(one) for one in (batch if isinstance(batch, list) else range(len(batch)))]
+"""
+
+
+def with_scripts_of_ours(place, results):
+    """Puts our script wherever a command names one, and takes environments that have to be made away."""
+    data = os.path.join(place, "data.tar.gz")
+    with tarfile.open(data, "w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("placeholder.txt"))
+    texts = [open(path, errors="replace").read() for path in glob.glob(os.path.join(place, "**", "*.y*ml"), recursive=True)]
+    metrics = sorted({name for text in texts for name in re.findall(r"primary_metric:[ ]*(\w+)", text)})
+    script = SCRIPT.replace("RESULTS", repr(results)).replace("METRICS", repr(metrics))
+    for table in glob.glob(os.path.join(place, "**", "MLTable"), recursive=True):
+        scratch.put(os.path.join(os.path.dirname(table), "a.csv"), "a,b\n1,2\n")
+    for path in glob.glob(os.path.join(place, "**", "*.y*ml"), recursive=True):
+        with open(path, errors="replace") as text:
+            before = text.read()
+        after = re.sub(r"(?m)^(\s*environment:[ ]*)\S.*$", r"\1azureml:AzureML-Minimal@latest", before)
+        after = re.sub(r"(?m)^(\s*)environment:[ ]*\n(?:\1[ ]+.*\n|\s*\n)+", r"\1environment: azureml:AzureML-Minimal@latest\n", after)
+        after = re.sub(r"(?:python -m )?pip install [^&]*&&", "", after)
+        after = re.sub(r"(?m)^(\s*path:[ ]*)[\"']?(?:https?|wasbs)://\S+\s*$", rf"\1{data}", after)
+        if after != before:
+            with open(path, "w") as text:
+                text.write(after)
+        try:
+            document = yaml.safe_load(after)
+        except yaml.YAMLError:
+            continue
+        for owner in owners(document):
+            code = scratch.local(os.path.dirname(path), str(owner.get("code") or "."))
+            if not code:
+                continue
+            code = os.path.dirname(code) if os.path.isfile(code) else code
+            named = re.findall(r"python3?\s+(?:-u\s+)?([\w./-]+\.py)", str(owner.get("command")))
+            for name in named + ([owner["entry_script"]] if "entry_script" in owner else []):
+                os.makedirs(os.path.dirname(os.path.join(code, name)), exist_ok=True)
+                with open(os.path.join(code, name), "w") as out:
+                    out.write(script)
+
+
+def owners(value):
+    """Every map that has a command or a script."""
+    if isinstance(value, dict):
+        if "command" in value or "entry_script" in value:
+            yield value
+        for inner in value.values():
+            yield from owners(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from owners(inner)
+
+
+def went_wrong(folder, document, name, results):
+    """Waits for the end of a pipeline; what is wrong with it, or nothing."""
+    deadline = time.monotonic() + 180
+    while True:
+        status = ours(folder, "job", "show", "-n", name, "--query", "status", "-o", "tsv").stdout.strip()
+        if status in ("Completed", "Failed", "Canceled"):
+            break
+        if time.monotonic() > deadline:
+            ours(folder, "job", "cancel", "-n", name, "-o", "none")
+            return f"still {status} after 180 s"
+        time.sleep(0.5)
+    if status != "Completed":
+        return ours(folder, "job", "why", "-n", name).stdout.strip()
+    told = {}
+    for path in glob.glob(os.path.join(results, f"{name}_*.json")):
+        with open(path) as text:
+            told[os.path.basename(path)[len(name) + 1:-len(".json")]] = json.load(text)
+    for step, node in (document.get("jobs") or {}).items():
+        for value in (node.get("inputs") or {}).values():
+            text = value.get("path") if isinstance(value, dict) else value
+            maker = re.search(r"\$\{\{\s*parent\.jobs\.(\w+)\.outputs\.", str(text))
+            if maker and step in told and maker[1] in told and f"{name}_{maker[1]}" not in told[step]["found"]:
+                return f"step `{step}` did not find what `{maker[1]}` wrote"
+    return None
+
+
 def told(err):
     """What the refusal says, without what leads up to it."""
     lines = [line.strip().removeprefix("because: ") for line in err.splitlines() if "because: " in line]
@@ -63,20 +182,40 @@ def told(err):
     return steps or [" ".join(lines) or err.strip()]
 
 
+def steps_of(path):
+    with open(path) as text:
+        return yaml.safe_load(text).get("jobs") or {}
+
+
 def main():
-    corpus, place = sys.argv[1], tempfile.mkdtemp(prefix="pipelines-")
+    corpus, place, results = sys.argv[1], tempfile.mkdtemp(prefix="pipelines-"), tempfile.mkdtemp(prefix="results-")
+    most = int(sys.argv[3]) if sys.argv[2:3] == ["--run"] else 0
     scratch.make(corpus, place)
     on_this_machine(place)
+    if most:
+        with_scripts_of_ours(place, results)
     for name in ("train", "score", "eval"):
         ours(os.path.join(place, FIRST), "component", "create", "-f", f"{name}.yml", "-o", "none")
     counts, wrong = collections.Counter(), []
-    for path, kind, _, verdict in scratch.files(corpus):
-        if kind != "pipelineJob" or verdict != "accepts":
-            continue
+    paths = [path for path, kind, _, verdict in scratch.files(corpus) if kind == "pipelineJob" and verdict == "accepts"]
+    if most:
+        paths.sort(key=lambda path: len(steps_of(os.path.join(place, path))))
+    for path in [path for path in paths if not sys.argv[4:] or any(word in path for word in sys.argv[4:])]:
+        if most and counts["accepted"] >= most:
+            break
         folder, name = os.path.split(os.path.join(place, path))
         said = ours(folder, "job", "create", "-f", name, "--query", "name", "-o", "tsv")
         if said.returncode == 0:
             counts["accepted"] += 1
+            if most:
+                with open(os.path.join(place, path)) as text:
+                    bad = went_wrong(folder, yaml.safe_load(text), said.stdout.strip(), results)
+                if bad and "No module named 'pandas'" in bad:
+                    counts["rows of tables need pandas, which the minimal environment has not"] += 1
+                elif bad:
+                    wrong.append(f"{path}: {bad}")
+                print("wrong" if bad else "right", path, flush=True)
+                continue
             ours(folder, "job", "cancel", "-n", said.stdout.strip(), "-o", "none")
             continue
         lines = told(said.stderr)

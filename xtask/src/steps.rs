@@ -117,6 +117,7 @@ pub(crate) fn soak(sh: &Shell) -> Result<(), Failed> {
     seeds.cargo(&["test", "--package", "peregrine-planner", "keep", "--", "--show-output"])?;
     seeds.cargo(&["test", "--package", "peregrine-controller", "--test", "it", "keep", "--", "--show-output"])?;
     e2e(&sh.with("PEREGRINE_LONG", "1"), Some("torch"))?;
+    e2e(&sh.with("PEREGRINE_LONG", "1"), Some("pipelines_of_the_corpus_run"))?;
     soak_kubernetes(&long)?;
     bench(&long, &[])
 }

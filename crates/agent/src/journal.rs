@@ -191,6 +191,7 @@ mod tests {
             workspace: "w".into(),
             job: JobName::parse("j").unwrap(),
             priority: 1,
+            turn: 0,
             plan: Plan::default(),
             part: None,
             secrets: Default::default(),

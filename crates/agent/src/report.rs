@@ -7,15 +7,26 @@ use domain::{
     AttemptId, Timestamp,
     report::{NodeFacts, Report, ReportAnswer, ReportBatch, Sample, What},
 };
-use std::sync::{Arc, Mutex};
-use tokio::sync::{Notify, mpsc};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::{Instant, timeout_at},
+};
 
 const BATCH: usize = 1000;
+
+/// How long news of an attempt under way waits for more: a short one is told of once, with its end.
+const COMPANY: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Default)]
 pub(crate) struct Reporter {
     queue: Arc<Mutex<Queue>>,
     bell: Arc<Notify>,
+    /// Rings when something should not wait for company.
+    urgent: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -24,10 +35,20 @@ struct Queue {
     samples: Vec<Sample>,
 }
 
+impl Queue {
+    fn can_wait(&self) -> bool {
+        !self.reports.is_empty() && !self.reports.iter().any(|report| is_urgent(&report.what))
+    }
+}
+
 impl Reporter {
     pub(crate) fn say(&self, attempt: &AttemptId, at: Timestamp, what: What) {
+        let urgent = is_urgent(&what);
         self.lock().reports.push(Report { attempt: attempt.clone(), at, what });
         self.bell.notify_one();
+        if urgent {
+            self.urgent.notify_one();
+        }
     }
 
     pub(crate) fn sample(&self, sample: Sample) {
@@ -51,6 +72,7 @@ impl Reporter {
         recorded: mpsc::UnboundedSender<AttemptId>,
     ) {
         loop {
+            self.company().await;
             let (reports, samples) = {
                 let mut queue = self.lock();
                 let n = queue.reports.len().min(BATCH);
@@ -81,7 +103,18 @@ impl Reporter {
         }
     }
 
+    /// Gives news that can wait a moment for more.
+    async fn company(&self) {
+        let until = Instant::now() + COMPANY;
+        while self.lock().can_wait() && timeout_at(until, self.urgent.notified()).await.is_ok() {}
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
         self.queue.lock().expect("nothing panics while it holds the queue")
     }
+}
+
+/// Whether someone waits for this.
+fn is_urgent(what: &What) -> bool {
+    matches!(what, What::Over { .. } | What::Serving { .. })
 }

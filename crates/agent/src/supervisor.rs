@@ -1,7 +1,7 @@
 //! The supervisor: owns which attempts are here, which run and which wait for room.
 //!
-//! Attempts start by priority, then by age, all or nothing: the first in line is never passed by a smaller one,
-//! so it cannot starve. Invariant: what runs together fits into the node.
+//! Attempts start by priority, then by the turn that the server gave them, then by age, all or nothing: the first in
+//! line is never passed by a smaller one, so it cannot starve. Invariant: what runs together fits into the node.
 
 use crate::{
     attempt::{self, Stop},
@@ -41,8 +41,8 @@ pub(crate) struct Holds {
     pub(crate) stopping: Vec<AttemptId>,
 }
 
-/// Highest priority first, then the oldest job.
-type Turn = (Reverse<i64>, i64, u32);
+/// Highest priority first, then whose turn it is, then the oldest job.
+type Turn = (Reverse<i64>, i64, i64, u32);
 
 struct Active {
     stop: watch::Sender<Option<Stop>>,
@@ -173,7 +173,7 @@ impl Supervisor {
 
     fn wait(&mut self, assignment: Arc<Assignment>) {
         let (seq, number) = assignment.attempt.parts().unwrap_or((0, 0));
-        let turn = (Reverse(assignment.priority), seq, number);
+        let turn = (Reverse(assignment.priority), assignment.turn, seq, number);
         self.waiting.insert(turn, Waiting { assignment, since: self.cx.now(), note: String::new() });
     }
 

@@ -73,6 +73,10 @@ pub(crate) struct Config {
     pub(crate) cache_bytes: u64,
     /// The most the stores of a workspace may hold; 0 is no limit.
     pub(crate) storage_quota: u64,
+    /// A job of higher priority may stop one of lower.
+    pub(crate) preempt: bool,
+    /// After how long what someone has used counts half.
+    pub(crate) half_life: Duration,
     /// How long deleted runs and experiments can be brought back; for ever where this is nothing.
     pub(crate) keep_deleted: Option<Duration>,
     /// The records are in Postgres there, instead of in a file in the home.

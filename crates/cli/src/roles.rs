@@ -101,6 +101,7 @@ async fn serve(config: &Config) -> Done {
         isolation_required: config.isolation_required,
         max_retries: config.max_retries,
         storage_quota: config.storage_quota,
+        half_life: config.half_life,
         idle: IDLE,
         rate_limit: config.rate_limit,
         private_webhooks: config.private_webhooks,
@@ -121,6 +122,10 @@ async fn serve(config: &Config) -> Done {
         routers: Arc::new(known),
         register: server::register_outputs,
         clock: server::clock::now,
+        sharing: controller::Sharing {
+            half_life_ms: i64::try_from(config.half_life.as_millis()).unwrap_or(i64::MAX),
+            preempt: config.preempt,
+        },
     };
     let address =
         agent::server::Address { pid: std::process::id(), url: listening.url.clone(), version, home: home.clone() };

@@ -8,7 +8,7 @@ mod pipeline;
 mod reuse;
 mod sweep;
 
-use crate::{Context, until};
+use crate::{Context, schedule, until};
 use domain::{Job, JobEvent, JobState, Outcome, Timestamp};
 use std::{
     collections::{HashMap, HashSet},
@@ -29,6 +29,7 @@ pub(crate) trait Conductor: Send {
 }
 
 /// A parent under a pass.
+#[derive(Clone)]
 pub(crate) struct Parent {
     pub(crate) job: Job,
     /// Its submitter and experiment, which are its children's too.
@@ -61,8 +62,8 @@ struct Held {
     conductor: Box<dyn Conductor>,
     created_by: String,
     experiment: String,
-    /// The parent as it was after the last pass.
-    version: i64,
+    /// The parent as it was after the last pass. Its row is as long as its graph, and is not read for every step.
+    job: Job,
 }
 
 pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
@@ -96,75 +97,82 @@ pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
 
 /// One round: how many parents had something to do. One that cannot be led does not hold up the others.
 pub async fn conduct(cx: &Context, conductors: &mut Conductors) -> Result<usize, Error> {
-    let (parents, news) = cx
-        .store
-        .look(|tx| {
-            let parents = tx.live_parents()?;
-            let news = if parents.is_empty() { Vec::new() } else { tx.parents_with_news()? };
-            Ok((parents, news.into_iter().collect::<HashSet<i64>>()))
-        })
-        .await?;
-    let live: HashSet<i64> = parents.iter().map(|(job, _)| job.seq).collect();
+    let parents = cx.store.look(|tx| {
+        let parents = tx.live_parents()?.into_iter();
+        parents.map(|(seq, phase)| Ok((seq, phase, tx.has_news(seq)?))).collect::<Result<Vec<_>, Error>>()
+    });
+    let parents = parents.await?;
+    let live: HashSet<i64> = parents.iter().map(|(seq, ..)| *seq).collect();
     conductors.0.retain(|seq, _| live.contains(seq));
     let mut busy = 0;
-    for (job, kind) in parents {
-        let quiet = |held: &Held| held.version == job.version && !held.conductor.is_restless();
-        if !news.contains(&job.seq) && conductors.0.get(&job.seq).is_some_and(quiet) {
-            continue;
-        }
-        let (seq, name, now) = (job.seq, job.name, (cx.clock)());
-        let (held, register) = (conductors.0.remove(&seq), cx.register);
-        let pass = move |tx: &mut Tx<'_>| {
-            let (held, job) = lead(tx, seq, &kind, held, now)?;
-            if let Some(job) =
-                job.filter(|job| matches!(job.state, JobState::Ended { outcome: Outcome::Completed, .. }))
-            {
-                register(tx, &job, now)?;
+    for (seq, phase, news) in parents {
+        // Nothing else of a parent matters to who leads it, and only that changes its phase.
+        let held = conductors.0.remove(&seq).filter(|held| held.job.state.name() == phase);
+        match held {
+            Some(held) if !news && !held.conductor.is_restless() => {
+                conductors.0.insert(seq, held);
+                continue;
             }
-            Ok(held)
-        };
-        match cx.store.write(pass).await {
+            _ => busy += 1,
+        }
+        let (now, half_life_ms, register) = ((cx.clock)(), cx.sharing.half_life_ms, cx.register);
+        match cx.store.write(move |tx| pass(tx, (seq, held), (now, half_life_ms), register)).await {
             Ok(Some(held)) => drop(conductors.0.insert(seq, held)),
             Ok(None) => {}
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "job `{name}` cannot be led this time");
+                tracing::error!(
+                    job.seq = seq,
+                    error = &error as &dyn std::error::Error,
+                    "a job cannot be led this time"
+                );
             }
         }
-        busy += 1;
     }
     Ok(busy)
 }
 
-/// A pass over one parent; who leads it on, unless it is over, and what it is by now.
-fn lead(
+/// A pass over one parent and all that goes with it; who leads it on, unless it is over.
+fn pass(
     tx: &mut Tx<'_>,
-    seq: i64,
-    kind: &str,
-    held: Option<Held>,
-    now: Timestamp,
-) -> Result<(Option<Held>, Option<Job>), Error> {
-    let Some(job) = tx.job_by_seq(seq)?.filter(|job| !job.state.is_ended()) else { return Ok((None, None)) };
-    let mut held = match held {
-        Some(held) => held,
-        None => {
-            let (created_by, experiment) = tx.origin(seq)?;
-            Held { conductor: conductor(tx, &job, kind)?, created_by, experiment, version: job.version }
-        }
-    };
-    let mut parent = Parent { job, created_by: held.created_by.clone(), experiment: held.experiment.clone(), now };
+    (seq, held): (i64, Option<Held>),
+    (now, half_life_ms): (Timestamp, i64),
+    register: fn(&mut Tx<'_>, &Job, Timestamp) -> Result<(), Error>,
+) -> Result<Option<Held>, Error> {
+    let Some(held) = held.map_or_else(|| hold(tx, seq), |held| Ok(Some(held)))? else { return Ok(None) };
+    let held = lead(tx, held, now)?;
+    if matches!(held.job.state, JobState::Ended { outcome: Outcome::Completed, .. }) {
+        register(tx, &held.job, now)?;
+    }
+    // Children that can begin at once do not wait for a round of their own.
+    if tx.will_ring(Bell::Queue) {
+        schedule::place(tx, now, half_life_ms)?;
+    }
+    Ok((!held.job.state.is_ended()).then_some(held))
+}
+
+fn lead(tx: &mut Tx<'_>, held: Held, now: Timestamp) -> Result<Held, Error> {
+    let Held { mut conductor, created_by, experiment, job } = held;
+    let seq = job.seq;
+    let mut parent = Parent { job, created_by, experiment, now };
     if matches!(parent.job.state, JobState::Queued { .. }) {
         parent.happens(tx, JobEvent::Conducted, "conducting", "its first steps begin")?;
     }
     let ended = tx.unheard_children(seq)?;
-    held.conductor.pass(tx, &mut parent, &ended)?;
+    conductor.pass(tx, &mut parent, &ended)?;
     tx.hear(&ended.iter().map(|child| child.job.seq).collect::<Vec<_>>())?;
-    held.version = parent.job.version;
-    Ok(((!parent.job.state.is_ended()).then_some(held), Some(parent.job)))
+    let Parent { job, created_by, experiment, .. } = parent;
+    Ok(Held { conductor, created_by, experiment, job })
 }
 
-/// Makes what leads a parent from what is on record.
-fn conductor(tx: &mut Tx<'_>, job: &Job, kind: &str) -> Result<Box<dyn Conductor>, Error> {
-    match kind {
+/// Who leads a parent, made from what is on record; nobody one that is over.
+fn hold(tx: &mut Tx<'_>, seq: i64) -> Result<Option<Held>, Error> {
+    let Some(job) = tx.job_by_seq(seq)?.filter(|job| !job.state.is_ended()) else { return Ok(None) };
+    let (created_by, experiment) = tx.origin(seq)?;
+    Ok(Some(Held { conductor: conductor(tx, &job)?, created_by, experiment, job }))
+}
+
+fn conductor(tx: &mut Tx<'_>, job: &Job) -> Result<Box<dyn Conductor>, Error> {
+    match tx.kind(job.seq)?.as_str() {
         "Pipeline" => Ok(Box::new(pipeline::Pipeline::load(tx, job)?)),
         "Sweep" => Ok(Box::new(sweep::Sweep::load(tx, job)?)),
         other => Err(Error::Decode(format!("nothing leads jobs of kind `{other}`"))),

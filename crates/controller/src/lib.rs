@@ -35,6 +35,16 @@ pub struct Context {
     /// Makes assets of the outputs of a job that has completed, where they are to be some.
     pub register: fn(&mut Tx<'_>, &Job, Timestamp) -> Result<(), Error>,
     pub clock: fn() -> Timestamp,
+    pub sharing: Sharing,
+}
+
+/// How people share this machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Sharing {
+    /// After how long what someone has used counts half.
+    pub half_life_ms: i64,
+    /// A job of higher priority may stop one of lower.
+    pub preempt: bool,
 }
 
 /// Runs all loops until `stop` turns true.

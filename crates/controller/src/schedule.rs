@@ -1,10 +1,21 @@
-//! The scheduling loop: turns queued jobs into placements.
+//! The scheduling loop: turns queued jobs into placements, and where a target says so makes way for the more important.
+//!
+//! A round is one transaction: what is seen, decided and written cannot fall apart.
+
+mod people;
+mod preempt;
+mod spill;
 
 use crate::{Context, until};
-use domain::{JobEvent, Resources, Timestamp, report::NodeFacts};
+use domain::{
+    JobEvent, Resources, Timestamp,
+    report::NodeFacts,
+    sharing::{Held, Ledger},
+};
+use people::People;
 use planner::{Decision, Handed, Node, Waiting, World};
 use std::{collections::HashMap, time::Duration};
-use store::{Bell, ClusterRow, Error, HERE, QueuedJob, Tx};
+use store::{Bell, ClusterRow, Error, HERE, HeldRow, QueuedJob, Tx};
 use tokio::sync::watch;
 
 /// How many jobs an agent may hold: enough that it never waits for the server between two short jobs.
@@ -21,7 +32,10 @@ const PAUSE: Duration = Duration::from_millis(10);
 const LOOK_PAST: usize = 16;
 
 /// How many jobs of a cluster a round looks at: it takes all there are, one round after another.
-const FOR_CLUSTER: i64 = 512;
+const FOR_CLUSTER: usize = 512;
+
+/// How much further a round looks for one that may run when those in front may not.
+const FURTHER: usize = 8;
 
 pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
     let mut bell = cx.store.changed(Bell::Queue);
@@ -29,7 +43,6 @@ pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
         bell.mark_unchanged();
         match tick(&cx).await {
             Ok(_) => {}
-            Err(Error::Conflict) => continue,
             Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "a scheduling round failed"),
         }
         let next = async {
@@ -45,21 +58,25 @@ pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
 /// One round: how many jobs were placed.
 pub async fn tick(cx: &Context) -> Result<usize, Error> {
     let now = (cx.clock)();
-    let (world, jobs) = cx.store.look(move |tx| observe(tx, now)).await?;
-    if jobs.is_empty() {
-        return Ok(0);
-    }
-    let decisions = planner::place(&world);
-    record(cx, decisions, jobs).await
+    spill::tick(cx, now).await?;
+    preempt::tick(cx, now).await?;
+    let half_life_ms = cx.sharing.half_life_ms;
+    cx.store.write(move |tx| place(tx, now, half_life_ms)).await
 }
 
-fn observe(tx: &mut Tx<'_>, now: Timestamp) -> Result<(World, HashMap<i64, QueuedJob>), Error> {
-    let handed = tx.handed()?;
-    let handed: Vec<Handed> = handed
-        .into_iter()
-        .map(|(priority, count)| Handed { priority, count: usize::try_from(count).unwrap_or(0) })
-        .collect();
-    let held: usize = handed.iter().map(|handed| handed.count).sum();
+/// The same within a transaction: whoever puts jobs in the queue may place them in the same breath.
+pub(crate) fn place(tx: &mut Tx<'_>, now: Timestamp, half_life_ms: i64) -> Result<usize, Error> {
+    let (world, jobs) = observe(tx, now, half_life_ms)?;
+    if jobs.is_empty() { Ok(0) } else { record(tx, planner::place(&world), jobs, now) }
+}
+
+fn observe(tx: &mut Tx<'_>, now: Timestamp, half_life_ms: i64) -> Result<(World, HashMap<i64, QueuedJob>), Error> {
+    let rows = tx.held(now)?;
+    let quotas = tx.quotas(None)?;
+    let held: Vec<Held> = rows.iter().map(|row| row.held.clone()).collect();
+    let ledger = Ledger::new(quotas.clone(), &held);
+    let mut people = People::of(&rows);
+    let handed = handed(&rows, &mut people);
     let nodes: Vec<Node> = tx
         .nodes()?
         .into_iter()
@@ -70,21 +87,53 @@ fn observe(tx: &mut Tx<'_>, now: Timestamp) -> Result<(World, HashMap<i64, Queue
             Node { name: node, target: "local".into(), capacity, silent, handed: handed.clone(), window: WINDOW }
         })
         .collect();
-    let queue = front(tx, &nodes, WINDOW.saturating_sub(held) + LOOK_PAST)?;
-    let mut world = World { nodes, queue: queue.iter().map(|row| waiting(row, row.target.clone())).collect() };
-    let mut rows: HashMap<i64, QueuedJob> = queue.into_iter().map(|row| (row.job.seq, row)).collect();
+    let mut world = World { nodes, quotas, held, now, half_life_ms, ..World::default() };
+    let mut front = Vec::new();
+    let fits = |row: &QueuedJob| {
+        (world.nodes.is_empty() || world.nodes.iter().any(|node| row.needs.fits_in(&node.capacity)))
+            && ledger.has_room(&row.holder, &row.target, &row.needs)
+    };
+    for holder in tx.waiting_holders(HERE)? {
+        let share = people.place(&holder);
+        let own: usize = handed.iter().filter(|one| one.share == share).map(|one| one.count).sum();
+        let limits = Look { wanted: WINDOW.saturating_sub(own) + LOOK_PAST, further: !ledger.is_empty() };
+        front.extend(look(limits, fits, |limit| tx.queue_of(HERE, &holder, limit))?.into_iter().map(|row| (None, row)));
+    }
     for cluster in tx.clusters()? {
-        let queue = tx.queue(&cluster.name, FOR_CLUSTER)?;
-        if queue.is_empty() {
-            continue;
-        }
         // No compute target has a `:` in its name.
         let target = format!("cluster:{}", cluster.name);
-        world.queue.extend(queue.iter().map(|row| waiting(row, target.clone())));
-        world.nodes.push(node_of(&cluster, target, now));
-        rows.extend(queue.into_iter().map(|row| (row.job.seq, row)));
+        let before = front.len();
+        for holder in tx.waiting_holders(&cluster.name)? {
+            let fits = |row: &QueuedJob| ledger.has_room(&row.holder, &row.target, &row.needs);
+            let limits = Look { wanted: FOR_CLUSTER, further: true };
+            let queue = look(limits, fits, |limit| tx.queue_of(&cluster.name, &holder, limit))?;
+            front.extend(queue.into_iter().map(|row| (Some(target.clone()), row)));
+        }
+        if front.len() > before {
+            world.nodes.push(node_of(&cluster, target, now));
+        }
     }
+    for (target, row) in &front {
+        let share = people.place(&row.holder);
+        let called = row.target.clone();
+        let target = target.clone().unwrap_or_else(|| called.clone());
+        let (job, priority) = (row.job.name.clone(), row.job.priority);
+        world.queue.push(Waiting { seq: row.job.seq, job, target, called, priority, share, needs: row.needs });
+    }
+    world.shares = people.shares(tx, now, half_life_ms)?;
+    let rows: HashMap<i64, QueuedJob> = front.into_iter().map(|(_, row)| (row.job.seq, row)).collect();
     Ok((world, rows))
+}
+
+/// What this machine's agent has, by priority and person.
+fn handed(rows: &[HeldRow], people: &mut People) -> Vec<Handed> {
+    let here = rows.iter().filter(|row| row.cluster == HERE);
+    let one = |row: &HeldRow| Handed {
+        priority: row.priority,
+        share: people.place(&row.held.holder),
+        count: usize::try_from(row.held.jobs).unwrap_or(usize::MAX),
+    };
+    here.map(one).collect()
 }
 
 /// A cluster as a node: it has a scheduler of its own, so it gets all there is, as soon as it is heard of.
@@ -94,62 +143,56 @@ fn node_of(cluster: &ClusterRow, target: String, now: Timestamp) -> Node {
     Node { name: cluster.shown().to_owned(), target, capacity, silent, handed: Vec::new(), window: usize::MAX }
 }
 
-fn waiting(row: &QueuedJob, target: String) -> Waiting {
-    Waiting { seq: row.job.seq, job: row.job.name.clone(), target, priority: row.job.priority, needs: row.needs }
+/// How far a round looks.
+struct Look {
+    wanted: usize,
+    /// Not for ever: those in front may be many that wait for a quota.
+    further: bool,
 }
 
-/// The front of the queue: far behind it nothing can change. Jobs that fit nowhere do not count, so that however many
+/// The front of a queue: far behind it nothing can change. Jobs that could not run do not count, so that however many
 /// of them stand in front, those behind are seen.
-fn front(tx: &mut Tx<'_>, nodes: &[Node], wanted: usize) -> Result<Vec<QueuedJob>, Error> {
+fn look(
+    limits: Look,
+    fits: impl Fn(&QueuedJob) -> bool,
+    mut queue: impl FnMut(i64) -> Result<Vec<QueuedJob>, Error>,
+) -> Result<Vec<QueuedJob>, Error> {
+    let Look { wanted, further } = limits;
     let mut limit = wanted;
     loop {
-        let queue = tx.queue(HERE, i64::try_from(limit).unwrap_or(i64::MAX))?;
-        let fits = |row: &&QueuedJob| nodes.is_empty() || nodes.iter().any(|node| row.needs.fits_in(&node.capacity));
-        let fitting = queue.iter().filter(fits).count();
-        if queue.len() < limit || fitting >= wanted {
-            return Ok(queue);
+        let found = queue(i64::try_from(limit).unwrap_or(i64::MAX))?;
+        let fitting = found.iter().filter(|row| fits(row)).count();
+        if found.len() < limit || fitting >= wanted || (further && limit > wanted.saturating_mul(FURTHER)) {
+            return Ok(found);
         }
         limit += (wanted - fitting).max(limit);
     }
 }
 
-async fn record(cx: &Context, decisions: Vec<Decision>, mut jobs: HashMap<i64, QueuedJob>) -> Result<usize, Error> {
-    let now = (cx.clock)();
-    let mut placed = Vec::new();
-    let mut notes = Vec::new();
+fn record(
+    tx: &mut Tx<'_>,
+    decisions: Vec<Decision>,
+    mut jobs: HashMap<i64, QueuedJob>,
+    now: Timestamp,
+) -> Result<usize, Error> {
+    let mut placed = 0;
     for decision in decisions {
         match decision {
-            Decision::Place { seq, node, because } => {
-                if let Some(row) = jobs.remove(&seq) {
-                    placed.push((row.job, node, because));
+            Decision::Place { seq, node, turn, because } => {
+                let Some(QueuedJob { mut job, .. }) = jobs.remove(&seq) else { continue };
+                let attempt = job.next_attempt();
+                if job.apply(JobEvent::Placed(attempt), now).is_ok() {
+                    tx.put_job(&job, None, now)?;
+                    tx.put_turn(job.seq, turn)?;
+                    tx.add_event(job.seq, now, "placed", &format!("handed to `{node}`: {because}"))?;
+                    placed += 1;
                 }
             }
             Decision::Wait { seq, because } if jobs.get(&seq).is_some_and(|row| row.note != because) => {
-                notes.push((seq, because));
+                tx.put_note(seq, &because)?;
             }
             Decision::Wait { .. } => {}
         }
     }
-    if placed.is_empty() && notes.is_empty() {
-        return Ok(0);
-    }
-    let count = placed.len();
-    cx.store
-        .write(move |tx| {
-            for (mut job, node, because) in placed {
-                let attempt = job.next_attempt();
-                if job.apply(JobEvent::Placed(attempt), now).is_err() {
-                    continue;
-                }
-                match tx.put_job(&job, None, now) {
-                    Ok(()) => tx.add_event(job.seq, now, "placed", &format!("handed to `{node}`: {because}"))?,
-                    // Cancelled meanwhile; the next round sees it.
-                    Err(Error::Conflict) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            notes.iter().try_for_each(|(seq, because)| tx.put_note(*seq, because))
-        })
-        .await?;
-    Ok(count)
+    Ok(placed)
 }

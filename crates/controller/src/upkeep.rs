@@ -57,6 +57,9 @@ async fn free(cx: &Context) {
 /// Readings are kept for a week, also of pods that are long gone.
 const KEEP_SAMPLES_MS: i64 = 7 * 24 * 3_600_000;
 
+/// What people have used is kept for a year, which is more than any sensible half-life needs.
+const KEEP_USAGE_MS: i64 = 366 * 24 * 3_600_000;
+
 /// Removes drafts and blocks nobody came back to and snapshots nothing refers to, and takes the sums of stores anew.
 pub async fn sweep(store: &Store, now: Timestamp) -> Result<Swept, Error> {
     let files = store.files().clone();
@@ -64,7 +67,11 @@ pub async fn sweep(store: &Store, now: Timestamp) -> Result<Swept, Error> {
         files.recount_all();
         (files.sweep_drafts(now), files.old_snapshots(now))
     };
-    store.write(move |tx| tx.drop_samples(Timestamp(now.0 - KEEP_SAMPLES_MS))).await?;
+    let trim = store.write(move |tx| {
+        tx.trim_usage(Timestamp(now.0 - KEEP_USAGE_MS))?;
+        tx.drop_samples(Timestamp(now.0 - KEEP_SAMPLES_MS))
+    });
+    trim.await?;
     let (drafts, old) = tokio::task::spawn_blocking(first).await.map_err(|_| Error::Closed)?;
     if old.is_empty() {
         return Ok(Swept { drafts, snapshots: 0 });

@@ -16,6 +16,9 @@ pub struct Assignment {
     pub workspace: String,
     pub job: JobName,
     pub priority: i64,
+    /// Where it stands among those of its priority; lower goes first.
+    #[serde(default)]
+    pub turn: i64,
     pub plan: Plan,
     /// Which share of the ranks this agent runs; absent when it runs them all.
     #[serde(default, skip_serializing_if = "Option::is_none")]

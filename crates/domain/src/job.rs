@@ -63,6 +63,9 @@ pub enum JobState {
         /// Why, in the words of whoever asked.
         #[serde(default)]
         reason: String,
+        /// It made way for another and waits again when it is gone.
+        #[serde(default)]
+        again: bool,
     },
     /// No node runs it: it consists of other jobs, and the controller leads them.
     Conducting {
@@ -124,6 +127,10 @@ pub enum JobEvent {
     StopRequested {
         reason: String,
     },
+    /// It has to make way for another.
+    Preempted {
+        reason: String,
+    },
 }
 
 /// An event that cannot happen in a state.
@@ -164,10 +171,23 @@ impl JobState {
                 S::Finalizing { attempt, since: now, started_at: Some(since) }
             }
             // What a stopping attempt still does changes nothing but when it started.
-            (S::Stopping { attempt, since, reason, .. }, E::Started) => {
-                S::Stopping { attempt, since, started_at: Some(now), reason }
+            (S::Stopping { attempt, since, reason, again, .. }, E::Started) => {
+                S::Stopping { attempt, since, started_at: Some(now), reason, again }
             }
-            (state @ S::Stopping { .. }, E::Preparing | E::Exited | E::StopRequested { .. }) => state,
+            (S::Stopping { attempt, since, started_at, again: true, .. }, E::StopRequested { reason }) => {
+                S::Stopping { attempt, since, started_at, reason, again: false }
+            }
+            (state @ S::Stopping { .. }, E::Preparing | E::Exited | E::StopRequested { .. } | E::Preempted { .. }) => {
+                state
+            }
+            (S::Stopping { again: true, .. }, E::Over(Outcome::Failed(_) | Outcome::Canceled { .. })) => {
+                S::Queued { since: now }
+            }
+            (state @ (S::Placed { .. } | S::Preparing { .. } | S::Running { .. }), E::Preempted { reason }) => {
+                let started_at = state.started_at();
+                let attempt = state.attempt().cloned().expect("each of these has one");
+                S::Stopping { attempt, since: now, started_at, reason, again: true }
+            }
             (S::Stopping { started_at, reason, .. }, E::Over(outcome)) => {
                 // Work that completed before the stop reached it has still completed.
                 let outcome = match outcome {
@@ -196,7 +216,7 @@ impl JobState {
             (state, E::StopRequested { reason }) if state.attempt().is_some() => {
                 let started_at = state.started_at();
                 let attempt = state.attempt().cloned().expect("the guard has seen one");
-                S::Stopping { attempt, since: now, started_at, reason }
+                S::Stopping { attempt, since: now, started_at, reason, again: false }
             }
             (state, event) => return Err(Illegal { state: state.name(), event: event.name() }),
         })
@@ -205,7 +225,7 @@ impl JobState {
     /// The status word of the resource API.
     pub fn status(&self) -> &'static str {
         match self {
-            JobState::Queued { .. } | JobState::Placed { .. } => "Queued",
+            JobState::Queued { .. } | JobState::Placed { .. } | JobState::Stopping { again: true, .. } => "Queued",
             JobState::Preparing { .. } => "Preparing",
             JobState::Running { .. } | JobState::Conducting { .. } => "Running",
             JobState::Finalizing { .. } => "Finalizing",
@@ -272,6 +292,7 @@ impl JobEvent {
             JobEvent::Exited => "finalized",
             JobEvent::Over(_) => "ended",
             JobEvent::StopRequested { .. } => "stopped",
+            JobEvent::Preempted { .. } => "preempted",
         }
     }
 }
@@ -283,6 +304,10 @@ impl Job {
         let next = self.state.clone().after(event, retries_left, now)?;
         if let JobState::Placed { .. } = &next {
             self.attempts += 1;
+        }
+        // A try that was taken away is none of those that may fail.
+        if let (JobState::Stopping { again: true, .. }, JobState::Queued { .. }) = (&self.state, &next) {
+            self.max_retries += 1;
         }
         self.state = next;
         Ok(())
@@ -345,7 +370,7 @@ mod tests {
             JobState::Preparing { attempt: attempt.clone(), since },
             JobState::Running { attempt: attempt.clone(), since },
             JobState::Finalizing { attempt: attempt.clone(), since, started_at: None },
-            JobState::Stopping { attempt, since, started_at: None, reason: "asked".into() },
+            JobState::Stopping { attempt, since, started_at: None, reason: "asked".into(), again: false },
             JobState::Conducting { since },
             JobState::Halting { since, started_at: since, reason: "asked".into() },
             JobState::Ended { outcome: Outcome::Completed, at: since, started_at: None },
@@ -362,6 +387,7 @@ mod tests {
             JobEvent::Exited,
             JobEvent::Over(Outcome::Completed),
             JobEvent::StopRequested { reason: "asked".into() },
+            JobEvent::Preempted { reason: "asked".into() },
         ]
     }
 
@@ -376,15 +402,15 @@ mod tests {
             table += &format!("{:<10} {}\n", state.name(), row.join(" "));
         }
         expect_test::expect![[r#"
-            queued     placed conducting ended - - - - ended
-            placed     - - - preparing running - ended stopping
-            preparing  - - - - running finalizing ended stopping
-            running    - - - - - finalizing ended stopping
-            finalizing - - - - - - ended stopping
-            stopping   - - - stopping stopping stopping ended stopping
-            conducting - - - - - - ended halting
-            halting    - - - - - - ended halting
-            ended      - - - - - - - -
+            queued     placed conducting ended - - - - ended -
+            placed     - - - preparing running - ended stopping stopping
+            preparing  - - - - running finalizing ended stopping stopping
+            running    - - - - - finalizing ended stopping stopping
+            finalizing - - - - - - ended stopping -
+            stopping   - - - stopping stopping stopping ended stopping stopping
+            conducting - - - - - - ended halting -
+            halting    - - - - - - ended halting -
+            ended      - - - - - - - - -
         "#]]
         .assert_eq(&table);
     }
@@ -413,7 +439,32 @@ mod tests {
 
     fn stopping() -> JobState {
         let (attempt, reason) = (AttemptId::of(1, 0), "trial 3 is far behind".to_owned());
-        JobState::Stopping { attempt, since: NOW, started_at: None, reason }
+        JobState::Stopping { attempt, since: NOW, started_at: None, reason, again: false }
+    }
+
+    #[test]
+    fn a_job_that_made_way_waits_again_and_keeps_its_retries() {
+        let running = JobState::Running { attempt: AttemptId::of(1, 0), since: NOW };
+        let mut job = Job {
+            seq: 1,
+            workspace: "w".into(),
+            name: JobName::parse("j").unwrap(),
+            state: running,
+            attempts: 1,
+            max_retries: 0,
+            priority: 1,
+            version: 1,
+            created_at: NOW,
+            parent: None,
+        };
+        job.apply(JobEvent::Preempted { reason: "`k` goes first".into() }, NOW).unwrap();
+        assert_eq!((job.state.name(), job.state.status()), ("stopping", "Queued"));
+        let mut canceled = job.clone();
+        job.apply(JobEvent::Over(Outcome::Canceled { reason: String::new() }), NOW).unwrap();
+        assert_eq!((job.state.name(), job.max_retries), ("queued", 1));
+        canceled.apply(JobEvent::StopRequested { reason: "enough".into() }, NOW).unwrap();
+        canceled.apply(JobEvent::Over(Outcome::Canceled { reason: String::new() }), NOW).unwrap();
+        assert_eq!(canceled.state.status(), "Canceled");
     }
 
     #[test]

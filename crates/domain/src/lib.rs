@@ -20,6 +20,7 @@ pub mod report;
 pub mod resources;
 pub mod search;
 pub mod serving;
+pub mod sharing;
 pub mod sizes;
 pub mod spec;
 pub mod time;

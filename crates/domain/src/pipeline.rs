@@ -4,6 +4,10 @@
 //! another goes by its path, `outer.inner`. Loops are written out as far as they may go.
 //! Invariant: steps stand in an order in which each comes after everything it waits for.
 
+mod each;
+
+pub use each::{Each, Fallback, ITEMS, Item, items, items_in};
+
 use crate::{JobName, Plan, Search};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -54,6 +58,9 @@ pub struct Step {
     /// Set where the step is a sweep: what leads it. Inputs from other steps go to its trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Box<Search>>,
+    /// Set where the step is a loop over items that another step makes: its job is a pipeline of all turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub each: Option<Box<Each>>,
 }
 
 /// Where a value comes from: the last of these steps that was not left out.

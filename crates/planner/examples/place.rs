@@ -1,14 +1,19 @@
 //! How fast jobs are placed, and whether a decision costs the same however many jobs and nodes there are.
 //!
 //! `cargo run -p peregrine-planner --example place` prints a table: a queue of single jobs and of gangs that need a
-//! whole node, in three priorities, over nodes of four sizes.
+//! whole node, in three priorities, of forty people with a quota each, over nodes of four sizes.
 
 #![expect(clippy::disallowed_methods, reason = "it measures real time")]
 #![expect(clippy::print_stdout, reason = "it prints a table")]
 
-use domain::{JobName, Resources};
-use planner::{Decision, Node, Waiting, World, place};
+use domain::{
+    JobName, Resources,
+    sharing::{Held, Holder, Limits, Quota, Whom},
+};
+use planner::{Decision, Node, Share, Waiting, World, place};
 use std::time::Instant;
+
+const PEOPLE: usize = 40;
 
 fn resources(cores: u64, gpus: u32) -> Resources {
     Resources { cpu_milli: cores * 1000, memory_bytes: cores << 32, gpus }
@@ -27,6 +32,8 @@ fn world(jobs: usize, nodes: usize) -> World {
         seq: at as i64,
         job: JobName::parse(&format!("job-{at}")).expect("letters, digits and a dash"),
         target: "pool".into(),
+        called: "pool".into(),
+        share: at * 7 % PEOPLE,
         priority: 3 - (at * 3 / jobs) as i64,
         needs: match at % 10 {
             0 => resources(64, 8),
@@ -34,7 +41,20 @@ fn world(jobs: usize, nodes: usize) -> World {
             _ => resources(1 + at as u64 % 8, 0),
         },
     };
-    World { nodes: (0..nodes).map(node).collect(), queue: (0..jobs).map(job).collect() }
+    let holder = |at: usize| Holder { workspace: format!("team-{}", at % 4), person: format!("user-{at}") };
+    let share = |at: usize| Share { holder: holder(at), used: at as f64 * 1e6, turn: 0 };
+    let limits = Limits { cpu_milli: Some(4_000_000), jobs: Some(jobs as u64 / 50), ..Limits::default() };
+    let quota = |at: usize| Quota { workspace: format!("team-{}", at % 4), whom: Whom::Each, target: None, limits };
+    let held = |at: usize| Held { holder: holder(at), target: "pool".into(), resources: resources(8, 0), jobs: 8 };
+    World {
+        nodes: (0..nodes).map(node).collect(),
+        queue: (0..jobs).map(job).collect(),
+        shares: (0..PEOPLE).map(share).collect(),
+        quotas: (0..4).map(quota).collect(),
+        held: (0..PEOPLE).map(held).collect(),
+        half_life_ms: 86_400_000,
+        ..World::default()
+    }
 }
 
 fn main() {

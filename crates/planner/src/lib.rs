@@ -6,8 +6,10 @@
 pub mod nodes;
 pub mod pipeline;
 mod place;
+pub mod preempt;
 pub mod rollout;
 pub mod scale;
+pub mod spill;
 pub mod sweep;
 
-pub use place::{Decision, Handed, Node, Waiting, World, place, turn};
+pub use place::{Decision, Handed, Node, Share, Waiting, World, place, turn};

@@ -4,18 +4,39 @@
 //! same order as here when resources are free. So a machine never idles while the news of an ended job
 //! travels, and a job of higher priority still overtakes everything that waits.
 
-use domain::{JobName, Resources};
+use domain::{
+    JobName, Resources, Timestamp,
+    sharing::{Held, Holder, Ledger, Quota, fair},
+};
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, HashMap},
+    collections::{BTreeMap, BinaryHeap, HashMap},
 };
 
 /// What a pass looks at.
 #[derive(Debug, Default)]
 pub struct World {
     pub nodes: Vec<Node>,
-    /// Highest priority first, then first come.
+    /// In any order.
     pub queue: Vec<Waiting>,
+    /// Everyone who waits or holds something.
+    pub shares: Vec<Share>,
+    pub quotas: Vec<Quota>,
+    /// What is with nodes and clusters already.
+    pub held: Vec<Held>,
+    pub now: Timestamp,
+    /// After how long what was used counts half.
+    pub half_life_ms: i64,
+}
+
+/// What someone has had of the machines.
+#[derive(Debug, Clone, Default)]
+pub struct Share {
+    pub holder: Holder,
+    /// What counts of it now, in core-milliseconds.
+    pub used: f64,
+    /// The highest turn among those of their jobs that are handed out and have not begun.
+    pub turn: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -27,14 +48,16 @@ pub struct Node {
     /// Why it gets no work although it is there, in words; `None` for one that was heard of lately.
     pub silent: Option<String>,
     pub handed: Vec<Handed>,
-    /// How many jobs may be with the agent at once.
+    /// How many jobs of one person may be with the agent at once, those of higher priority counted.
     pub window: usize,
 }
 
-/// Jobs of one priority that a node has already.
+/// Jobs of one priority and one person that a node has already.
 #[derive(Debug, Clone, Copy)]
 pub struct Handed {
     pub priority: i64,
+    /// Whose, as a place in `shares`.
+    pub share: usize,
     pub count: usize,
 }
 
@@ -42,28 +65,70 @@ pub struct Handed {
 pub struct Waiting {
     pub seq: i64,
     pub job: JobName,
+    /// Where it is to run, as nodes say it.
     pub target: String,
+    /// The same as users say it.
+    pub called: String,
     pub priority: i64,
+    /// Whose it is, as a place in `shares`.
+    pub share: usize,
     /// Of the whole gang.
     pub needs: Resources,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    Place { seq: i64, node: String, because: String },
-    Wait { seq: i64, because: String },
+    Place {
+        seq: i64,
+        node: String,
+        /// Where it stands among those of its priority that the node's agent holds; lower goes first.
+        turn: i64,
+        because: String,
+    },
+    Wait {
+        seq: i64,
+        because: String,
+    },
 }
 
-/// One pass over the queue. A decision costs the same however many nodes and jobs there are, as long as priorities and
-/// sizes of nodes are few.
+/// One pass over the queue: highest priority first, then who has used less, then first come. A decision costs the same
+/// however many nodes and jobs there are, as long as priorities, people and sizes of nodes are few.
 pub fn place(world: &World) -> Vec<Decision> {
     let mut free = Free::of(world);
-    world.queue.iter().map(|job| free.decide(job)).collect()
+    let mut shares = world.shares.clone();
+    let mut decisions = Vec::with_capacity(world.queue.len());
+    for (_, lines) in lines(&world.queue) {
+        // Who has used least, whose first job is oldest.
+        let mut next: BinaryHeap<Reverse<(u64, i64, usize, usize)>> = BinaryHeap::new();
+        let rank = |shares: &[Share], share: usize, at: usize, line: &[&Waiting]| {
+            line.get(at).map(|job| Reverse((shares[share].used as u64, job.seq, share, at)))
+        };
+        next.extend(lines.iter().filter_map(|(share, line)| rank(&shares, *share, 0, line)));
+        while let Some(Reverse((_, _, share, at))) = next.pop() {
+            let line = &lines[&share];
+            decisions.push(free.decide(line[at], &mut shares[share]));
+            next.extend(rank(&shares, share, at + 1, line));
+        }
+    }
+    decisions
+}
+
+/// Everyone's jobs of each priority, first come first.
+type Lines<'w> = BTreeMap<Reverse<i64>, BTreeMap<usize, Vec<&'w Waiting>>>;
+
+fn lines(queue: &[Waiting]) -> Lines<'_> {
+    let mut lines = Lines::new();
+    for job in queue {
+        lines.entry(Reverse(job.priority)).or_default().entry(job.share).or_default().push(job);
+    }
+    lines.values_mut().flat_map(BTreeMap::values_mut).for_each(|line| line.sort_by_key(|job| job.seq));
+    lines
 }
 
 /// What nodes have room for, as a pass goes on.
 struct Free<'w> {
-    nodes: &'w [Node],
+    world: &'w World,
+    ledger: Ledger,
     handed: Vec<Vec<Handed>>,
     targets: HashMap<&'w str, Vec<Size>>,
     /// The priority by which nodes stand in line.
@@ -94,12 +159,16 @@ impl<'w> Free<'w> {
             }
         }
         let handed = world.nodes.iter().map(|node| node.handed.clone()).collect();
-        Free { nodes: &world.nodes, handed, targets, priority: None }
+        let ledger = Ledger::new(world.quotas.clone(), &world.held);
+        Free { world, ledger, handed, targets, priority: None }
     }
 
-    fn decide(&mut self, job: &Waiting) -> Decision {
+    fn decide(&mut self, job: &Waiting, share: &mut Share) -> Decision {
         self.line_up(job.priority);
         let wait = |because: String| Decision::Wait { seq: job.seq, because };
+        if let Some(because) = self.ledger.wait(job.job.as_str(), &share.holder, &job.called, &job.needs) {
+            return wait(because);
+        }
         let Some(sizes) = self.targets.get_mut(job.target.as_str()) else {
             return wait(format!("compute target `{}` has no node yet", job.target));
         };
@@ -110,17 +179,22 @@ impl<'w> Free<'w> {
         };
         let Some(Reverse((before, at))) = size.line.pop() else {
             let silent = sizes.iter().filter(|size| job.needs.fits_in(&size.capacity)).filter_map(|size| size.silent);
-            let why = silent.min().and_then(|at| self.nodes[at].silent.clone());
+            let why = silent.min().and_then(|at| self.world.nodes[at].silent.clone());
             return wait(why.unwrap_or_default());
         };
-        let node = &self.nodes[at];
-        if before >= node.window {
+        let node = &self.world.nodes[at];
+        if counted(&self.handed[at], job) >= node.window {
             size.line.push(Reverse((before, at)));
-            return wait(turn(&job.target));
+            return wait(turn(&job.called));
         }
         size.line.push(Reverse((before + 1, at)));
-        hand(&mut self.handed[at], job.priority);
-        Decision::Place { seq: job.seq, node: node.name.clone(), because: format!("next in line for `{}`", node.name) }
+        hand(&mut self.handed[at], job);
+        self.ledger.take(&share.holder, &job.called, &job.needs);
+        share.used += fair::weight(&job.needs) as f64 / 1000.0 * fair::AT_LEAST_MS as f64;
+        // Those of one person start in the order in which they came.
+        share.turn = share.turn.max(fair::turn(share.used, self.world.now, self.world.half_life_ms.max(1)));
+        let because = format!("next in line for `{}`", node.name);
+        Decision::Place { seq: job.seq, node: node.name.clone(), turn: share.turn, because }
     }
 
     /// Puts all nodes in line for jobs of this priority.
@@ -132,7 +206,7 @@ impl<'w> Free<'w> {
         for size in self.targets.values_mut().flatten() {
             size.line.clear();
         }
-        for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.silent.is_none()) {
+        for (at, node) in self.world.nodes.iter().enumerate().filter(|(_, node)| node.silent.is_none()) {
             let sizes = self.targets.get_mut(node.target.as_str()).into_iter().flatten();
             for size in sizes.filter(|size| size.capacity == node.capacity) {
                 size.line.push(Reverse((before(&self.handed[at], priority), at)));
@@ -153,10 +227,17 @@ fn before(handed: &[Handed], priority: i64) -> usize {
     handed.iter().filter(|handed| handed.priority >= priority).map(|handed| handed.count).sum()
 }
 
-fn hand(handed: &mut Vec<Handed>, priority: i64) {
-    match handed.iter_mut().find(|handed| handed.priority == priority) {
+/// How many of a node's jobs count against its window for this one.
+fn counted(handed: &[Handed], job: &Waiting) -> usize {
+    let counts =
+        |one: &&Handed| one.priority > job.priority || (one.priority == job.priority && one.share == job.share);
+    handed.iter().filter(counts).map(|handed| handed.count).sum()
+}
+
+fn hand(handed: &mut Vec<Handed>, job: &Waiting) {
+    match handed.iter_mut().find(|one| one.priority == job.priority && one.share == job.share) {
         Some(handed) => handed.count += 1,
-        None => handed.push(Handed { priority, count: 1 }),
+        None => handed.push(Handed { priority: job.priority, share: job.share, count: 1 }),
     }
 }
 
@@ -166,92 +247,4 @@ pub fn turn(target: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use expect_test::{Expect, expect};
-
-    /// `node:cpus:window[:handed] ...  |  job:cpus[:priority] ...`
-    fn check(world: &str, expect: Expect) {
-        let (nodes, jobs) = world.split_once('|').unwrap();
-        let cpu = |text: &str| Resources { cpu_milli: text.parse::<u64>().unwrap() * 1000, ..Resources::default() };
-        let nodes = nodes.split_whitespace().map(|text| {
-            let parts: Vec<&str> = text.split(':').collect();
-            let count = parts.get(3).map_or(0, |n| n.parse().unwrap());
-            Node {
-                name: parts[0].trim_end_matches('!').into(),
-                target: "t".into(),
-                capacity: cpu(parts[1]),
-                silent: parts[0].ends_with('!').then(|| "it does not answer".to_owned()),
-                handed: vec![Handed { priority: 1, count }],
-                window: parts[2].parse().unwrap(),
-            }
-        });
-        let queue = jobs.split_whitespace().enumerate().map(|(at, text)| {
-            let parts: Vec<&str> = text.split(':').collect();
-            Waiting {
-                seq: at as i64 + 1,
-                job: JobName::parse(parts[0]).unwrap(),
-                target: "t".into(),
-                priority: parts.get(2).map_or(1, |p| p.parse().unwrap()),
-                needs: cpu(parts[1]),
-            }
-        });
-        let world = World { nodes: nodes.collect(), queue: queue.collect() };
-        let lines: Vec<String> = place(&world)
-            .iter()
-            .map(|decision| match decision {
-                Decision::Place { seq, node, .. } => format!("{} -> {node}", world.queue[*seq as usize - 1].job),
-                Decision::Wait { seq, because } => format!("{}: {because}", world.queue[*seq as usize - 1].job),
-            })
-            .collect();
-        expect.assert_eq(&lines.join("\n"));
-    }
-
-    #[test]
-    fn jobs_are_handed_out_up_to_the_window() {
-        check(
-            "n:2:2 | a:1 b:1 c:1",
-            expect![[r#"
-            a -> n
-            b -> n
-            c: waits for its turn on `t`"#]],
-        );
-    }
-
-    #[test]
-    fn a_job_of_higher_priority_goes_past_a_full_window() {
-        check(
-            "n:2:1:1 | a:1:3 b:1",
-            expect![[r#"
-            a -> n
-            b: waits for its turn on `t`"#]],
-        );
-    }
-
-    #[test]
-    fn a_job_that_fits_nowhere_says_so_and_lets_others_by() {
-        check(
-            "n:2:4 | a:8 b:1",
-            expect![[r#"
-            a: needs 8 CPUs, more than any node of `t` has (2 CPUs)
-            b -> n"#]],
-        );
-    }
-
-    #[test]
-    fn work_spreads_over_the_least_laden_node() {
-        check(
-            "m:2:4:2 n:2:4 | a:1 b:1 c:1",
-            expect![[r#"
-            a -> n
-            b -> n
-            c -> m"#]],
-        );
-    }
-
-    #[test]
-    fn a_silent_node_says_why() {
-        check("n!:2:4 | a:1", expect!["a: it does not answer"]);
-        check(" | a:1", expect!["a: compute target `t` has no node yet"]);
-    }
-}
+mod tests;

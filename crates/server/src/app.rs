@@ -38,6 +38,8 @@ pub struct Settings {
     pub max_retries: u32,
     /// The most bytes the stores of a workspace may hold; 0 is no limit.
     pub storage_quota: u64,
+    /// After how long what someone has used counts half.
+    pub half_life: std::time::Duration,
     /// A client that neither sends nor takes a byte for this long is given up.
     pub idle: std::time::Duration,
     /// Requests a second that one caller may make; 0 for no limit.

@@ -149,6 +149,12 @@ impl Tokens {
         }
     }
 
+    /// Whether whoever made something under this name may not submit work to a workspace any more. Things keep names and
+    /// no ids, so one of that name who may is enough; whoever holds this home always may.
+    pub(crate) fn have_lost(&self, name: &str, workspace: &str, now: Timestamp) -> bool {
+        name != self.owner && self.principals.have_lost(name, workspace, now)
+    }
+
     fn home(&self) -> Caller {
         Caller::new(Who::Home, self.owner.clone(), [(EVERYWHERE.to_owned(), Role::Owner)].into())
     }

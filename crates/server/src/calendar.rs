@@ -25,7 +25,7 @@ use domain::{
 };
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use store::{Bell, Error, RecordKey, RecordRow, ScheduleEvent, ScheduleRow, ScheduleRun, Tx, WorkspaceRow};
+use store::{Act, Bell, Error, RecordKey, RecordRow, ScheduleEvent, ScheduleRow, ScheduleRun, Tx, WorkspaceRow};
 
 /// How long the loop sleeps at most: a clock may be set.
 const LOOK: Duration = Duration::from_secs(10);
@@ -240,7 +240,14 @@ fn record(
     order: Order,
 ) -> Result<bool, Error> {
     let waits = order.event.is_some();
-    match start(app, workspace, tx, schedule, order.clone()) {
+    let started = match lost(app, schedule) {
+        None => start(app, workspace, tx, schedule, order.clone()),
+        Some(why) => {
+            tx.add_audit(&refusal(app, schedule, &order), i64::from(StatusCode::FORBIDDEN.as_u16()))?;
+            Err(refused(&schedule.row.key, why).into())
+        }
+    };
+    match started {
         Ok(_) => Ok(true),
         // A deployment that is being changed can be changed again afterwards.
         Err(Halt::Refused(problem)) if waits && problem.status == StatusCode::CONFLICT => Ok(false),
@@ -251,6 +258,20 @@ fn record(
         }
         Err(Halt::Failed(error)) => Err(error),
     }
+}
+
+/// Why nothing is started in the name of whoever made a schedule, where they have lost their access.
+pub(crate) fn lost(app: &App, schedule: &Schedule) -> Option<String> {
+    let RecordRow { key, created_by, .. } = &schedule.row;
+    let lost = app.tokens.have_lost(created_by, &key.workspace, app.now());
+    lost.then(|| format!("`{created_by}`, who made it, may not submit work to this workspace any more"))
+}
+
+/// What the audit says of it.
+fn refusal(app: &App, schedule: &Schedule, order: &Order) -> Act {
+    let RecordKey { workspace, name, .. } = schedule.row.key.clone();
+    let path = format!("/schedules/{name}/trigger");
+    Act { at: app.now(), caller: order.by.clone(), workspace, route: "schedule_trigger", method: "POST".into(), path }
 }
 
 /// Starts what a schedule starts: the name of the job, or of the deployment that was changed.

@@ -29,6 +29,8 @@ const WORDS: &[&str] = &[
     "locations",
     "vmSizes",
     "usages",
+    "usage",
+    "quotas",
     "operations",
     "operationResults",
     "start",

@@ -22,6 +22,7 @@ pub(crate) mod records;
 pub(crate) mod registries;
 pub(crate) mod routers;
 pub(crate) mod services;
+pub(crate) mod sharing;
 pub(crate) mod studio;
 pub(crate) mod views;
 pub(crate) mod workspaces;

@@ -7,6 +7,7 @@ mod cluster;
 mod data;
 mod environment;
 mod pipeline;
+mod pool;
 mod reach;
 mod serving;
 mod sweep;
@@ -14,6 +15,7 @@ mod sweep;
 pub(crate) use serving::{Deployment, Served, serving};
 
 pub(crate) use pipeline::weave;
+pub(crate) use pool::{Pooled, pooled, settings as pool_settings};
 pub(crate) use sweep::search;
 
 use crate::{app::App, http::computes};
@@ -172,6 +174,10 @@ impl Lookup<'_, '_> {
         if let Some(row) = self.tx.compute(&self.workspace.name, &name)? {
             if computes::check::runs_here(&row) {
                 return Ok(here(computes::LOCAL));
+            }
+            // What is part of another job goes to the first target of a pool.
+            if let Some(first) = pool_settings(&row).0.first().filter(|_| computes::check::is_pool(&row)) {
+                return self.target(&CommandJob { compute: Some(first.clone()), ..spec.clone() });
             }
             let kind = computes::check::kind_of(&row);
             let message =

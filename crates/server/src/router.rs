@@ -61,7 +61,7 @@ fn route_of(path: &str, method: &str) -> Option<&'static Route> {
 fn handler(route: &Route) -> MethodRouter<App> {
     use http::{
         agents, artifacts, assets, blobs, clusters, computes, datastores, history, identity, jobs, machines, meta,
-        metrics, operations, principals, records, registries, routers, services, studio, workspaces,
+        metrics, operations, principals, records, registries, routers, services, sharing, studio, workspaces,
     };
     use records::{Kind, keys};
     let of = |kind: Kind| axum::Extension(kind);
@@ -80,6 +80,9 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "audit" => get(principals::audit),
         "keys_rotate" => post(principals::rotate),
         "free" => post(meta::free),
+        "quotas" => get(sharing::quotas),
+        "quota_put" => put(sharing::put_quota),
+        "usage" => get(sharing::usage),
         "roles" => get(principals::roles),
         "role_grant" => put(principals::grant),
         "role_revoke" => delete(principals::ungrant),

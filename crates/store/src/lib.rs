@@ -15,12 +15,12 @@ pub mod tables;
 pub use engine::{BadAddress, Database, Engine, PostgresAddress, Row, SCHEMA_VERSION, Value, fold_log};
 pub use retention::Freed;
 pub use tables::{
-    Act, AssetKey, AssetRow, AuditRow, Child, ChildOf, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT, DatastoreRow,
-    DeliveryRow, EventRow, ExperimentRow, HERE, InUse, JobFilter, JobPage, JobRow, Latest, LoggedModelRow, MachinePart,
-    MachineRow, ModelPoint, NOWHERE, NewJob, NewRun, NodeRow, OperationRow, PrincipalRow, Purged, QueuedJob, REPLICA,
-    RecordFilter, RecordKey, RecordRow, ReplicaRow, RunInput, RunModel, RunQuery, RunRow, ScheduleEvent, ScheduleRow,
-    ScheduleRun, ServingKey, ServingRow, Since, Stopped, TargetRow, TargetState, Texts, Used, UserRow, VersionFilter,
-    WorkspaceRow, acting, site_name,
+    Act, AssetKey, AssetRow, AuditRow, Child, ChildOf, Choice, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT,
+    DatastoreRow, DeliveryRow, EventRow, ExperimentRow, HERE, HeldRow, HolderJob, InUse, JobFilter, JobPage, JobRow,
+    Latest, LoggedModelRow, MachinePart, MachineRow, ModelPoint, NOWHERE, NewJob, NewRun, NodeRow, OperationRow,
+    POOLED, PrincipalRow, Purged, QueuedJob, REPLICA, RecordFilter, RecordKey, RecordRow, ReplicaRow, RunInput,
+    RunModel, RunQuery, RunRow, ScheduleEvent, ScheduleRow, ScheduleRun, ServingKey, ServingRow, Since, Stopped,
+    TargetRow, TargetState, Texts, Used, UserRow, VersionFilter, WorkspaceRow, acting, site_name,
 };
 
 use std::{
@@ -253,5 +253,10 @@ impl<'c> Tx<'c> {
     /// Rings this bell once the transaction is durable.
     pub fn ring(&mut self, bell: Bell) {
         self.rung[bell as usize] = true;
+    }
+
+    /// Whether this bell will ring by what was done so far.
+    pub fn will_ring(&self, bell: Bell) -> bool {
+        self.rung[bell as usize]
     }
 }

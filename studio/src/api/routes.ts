@@ -37,6 +37,12 @@ export const roles: Route<"/subscriptions/{subscription}/resourceGroups/{group}/
 export const role_grant: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/roles/{name}", unknown> = { method: "PUT", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/roles/{name}" };
 /** take a principal's role away */
 export const role_revoke: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/roles/{name}", unknown> = { method: "DELETE", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/roles/{name}" };
+/** how much may be held at once, and by whom what of it is in use */
+export const quotas: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/quotas", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/quotas" };
+/** set a quota; one without amounts is taken away */
+export const quota_put: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/quotas", unknown> = { method: "PUT", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/quotas" };
+/** who has what now, and who has used how much in the last week */
+export const usage: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/usage", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/usage" };
 /** changes and refusals in the workspace, newest first */
 export const workspace_audit: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/audit", Page> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/audit" };
 /** a link that opens the studio once, soon */

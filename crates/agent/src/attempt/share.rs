@@ -88,6 +88,7 @@ mod tests {
             workspace: "w".into(),
             job: JobName::parse("j").unwrap(),
             priority: 0,
+            turn: 0,
             plan: Plan { distribution: Some(spread), ..Plan::default() },
             part: (parts > 0).then_some(Part { index, addresses }),
             secrets: Default::default(),

@@ -55,6 +55,7 @@ fn with_code(code: &Path) -> Arc<Assignment> {
         workspace: "w".into(),
         job: JobName::parse("j").unwrap(),
         priority: 0,
+        turn: 0,
         plan,
         part: None,
         secrets: Default::default(),

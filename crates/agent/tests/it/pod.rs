@@ -26,6 +26,7 @@ fn assignment(command: &str) -> Assignment {
         workspace: "w".into(),
         job: JobName::parse("j").unwrap(),
         priority: 0,
+        turn: 0,
         plan: Plan { command: command.into(), artifacts, ..Plan::default() },
         part: None,
         secrets: BTreeMap::new(),

@@ -142,6 +142,9 @@ pub(crate) struct List {
     /// Only the steps or trials of this job, which lists leave out otherwise
     #[arg(short = 'p', long, value_name = "JOB")]
     pub(crate) parent: Option<String>,
+    /// Only jobs that this schedule has made
+    #[arg(long, value_name = "NAME")]
+    pub(crate) schedule: Option<String>,
     /// Only jobs with this tag, as `name` or `name=value`
     #[arg(long)]
     pub(crate) tag: Option<String>,

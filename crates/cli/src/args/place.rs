@@ -76,8 +76,10 @@ pub(crate) enum ComputeVerb {
     #[command(after_help = "Examples:\n  peregrine compute list-sizes --query \"[?gpus>`0`].name\" -o tsv")]
     ListSizes,
     /// List how much of what there is is in use
-    #[command(after_help = "Examples:\n  peregrine compute list-usage")]
-    ListUsage,
+    #[command(
+        after_help = "Examples:\n  peregrine compute list-usage\n  peregrine compute list-usage --by user -w team-a"
+    )]
+    ListUsage(UsageArgs),
     /// Apply instance types to a Kubernetes cluster: `InstanceType` and `InstanceTypeList` files
     #[cfg(feature = "kubernetes")]
     #[command(after_help = "Examples:\n  peregrine compute apply -f instance-types.yml\n  \
@@ -110,9 +112,59 @@ pub(crate) enum WorkspaceVerb {
     /// Delete a workspace that runs nothing
     #[command(after_help = "Examples:\n  peregrine workspace delete -n team-a --yes")]
     Delete(Delete),
+    /// Show quotas and what of them is in use; with amounts, set one
+    #[command(after_help = "Examples:\n  peregrine workspace quota -n team-a\n  \
+                      peregrine workspace quota -n team-a --cpus 64 --gpus 8\n  \
+                      peregrine workspace quota -n team-a --each-user --jobs 4 --compute lab\n  \
+                      peregrine workspace quota -n team-a --user ana --clear")]
+    Quota(QuotaArgs),
     /// Check a workspace file
     #[command(after_help = "Examples:\n  peregrine workspace validate -f workspace.yml")]
     Validate(ValidateArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UsageArgs {
+    /// Who has it now and has used how much in the last week: the users of this workspace, or all workspaces
+    #[arg(long, value_enum, value_name = "WHO")]
+    pub(crate) by: Option<UsageBy>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum UsageBy {
+    User,
+    Workspace,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QuotaArgs {
+    /// Name of the workspace; the one in use when absent
+    #[arg(short, long)]
+    pub(crate) name: Option<String>,
+    /// The quota of one user, by name
+    #[arg(long, value_name = "NAME", conflicts_with = "each_user")]
+    pub(crate) user: Option<String>,
+    /// The quota of everyone in the workspace, each alone
+    #[arg(long)]
+    pub(crate) each_user: bool,
+    /// On this compute target only
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) compute: Option<String>,
+    /// The most CPUs at once
+    #[arg(long)]
+    pub(crate) cpus: Option<String>,
+    /// The most memory at once, such as `64Gi`
+    #[arg(long)]
+    pub(crate) memory: Option<String>,
+    /// The most GPUs at once
+    #[arg(long)]
+    pub(crate) gpus: Option<u64>,
+    /// The most jobs at once
+    #[arg(long)]
+    pub(crate) jobs: Option<u64>,
+    /// Take the quota away
+    #[arg(long, conflicts_with_all = ["cpus", "memory", "gpus", "jobs"])]
+    pub(crate) clear: bool,
 }
 
 #[derive(Debug, Args)]

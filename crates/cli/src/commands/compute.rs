@@ -2,12 +2,13 @@
 
 mod kubernetes;
 mod machine;
+mod usage;
 
 use super::{Context, Session, change, confirm, settle};
 use crate::{
     args::{
         ValidateArgs,
-        place::{Act, ComputeCreate, ComputeList, ComputeUpdate, ComputeVerb, Delete, Name, Preempt},
+        place::{Act, ComputeCreate, ComputeList, ComputeUpdate, ComputeVerb, Delete, Name, Preempt, UsageArgs},
     },
     failure::{Doing, Done, Failure},
     output::Column,
@@ -70,7 +71,8 @@ pub(super) async fn run(context: &Context, verb: ComputeVerb) -> Done<ExitCode> 
         ComputeVerb::Start(args) => act(context, &args, "start").await?,
         ComputeVerb::Stop(args) => act(context, &args, "stop").await?,
         ComputeVerb::Restart(args) => act(context, &args, "restart").await?,
-        ComputeVerb::ListUsage => list_usage(context).await?,
+        ComputeVerb::ListUsage(UsageArgs { by: None }) => list_usage(context).await?,
+        ComputeVerb::ListUsage(UsageArgs { by: Some(by) }) => usage::run(context, by).await?,
         ComputeVerb::ListNodes(args) => list_nodes(context, &args).await?,
         ComputeVerb::ListSizes => list_sizes(context)?,
         #[cfg(feature = "kubernetes")]
@@ -116,7 +118,7 @@ async fn create(context: &Context, args: &ComputeCreate) -> Done {
             _ => machine::follow(session, &name, (body, made), !args.no_wait).await,
         };
     }
-    if spec.kind != "local" {
+    if !["local", "pool"].contains(&spec.kind.as_str()) {
         let kind = &spec.kind;
         context.output.note(&format!(
             "notice: targets of type `{kind}` are kept but cannot run work yet; jobs run on this machine, target `local`"

@@ -92,7 +92,7 @@ async fn list(context: &Context, args: &List) -> Done {
         _ => "ActiveOnly",
     };
     let mut path = session.path(&format!("jobs?listViewType={view}&$top={}", limit.min(1_000)));
-    for (key, value) in [("tag", &args.tag), ("parent", &args.parent)] {
+    for (key, value) in [("tag", &args.tag), ("parent", &args.parent), ("schedule", &args.schedule)] {
         let Some(value) = value else { continue };
         let value = percent_encoding::utf8_percent_encode(value, percent_encoding::NON_ALPHANUMERIC);
         path.push_str(&format!("&{key}={value}"));

@@ -1,5 +1,7 @@
 //! `peregrine workspace …`.
 
+mod quota;
+
 use super::{Context, Session, change, confirm, settle};
 use crate::{
     args::{
@@ -34,6 +36,7 @@ pub(super) async fn run(context: &Context, verb: WorkspaceVerb) -> Done<ExitCode
         WorkspaceVerb::List(args) => list(context, &args).await?,
         WorkspaceVerb::Update(args) => update(context, &args).await?,
         WorkspaceVerb::Delete(args) => delete(context, &args).await?,
+        WorkspaceVerb::Quota(args) => quota::run(context, &args).await?,
         WorkspaceVerb::Validate(args) => validate(context, &args)?,
     }
     Ok(ExitCode::SUCCESS)

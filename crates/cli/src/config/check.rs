@@ -207,6 +207,14 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
     let cache_bytes = found.parse("local.cache_size", bad, "such as `20Gi`", |t| parse_bytes(t).ok_or(amount));
     let storage_quota = found.parse("storage.quota", bad, "such as `500Gi`", |t| parse_bytes(t).ok_or(amount));
     let keep_deleted = found.parse("tracking.keep_deleted_days", bad, "a whole number", str::parse::<u32>);
+    let preempt = found.parse("local.preemption", bad, "write `off` or `lower-priority`", |text| match text {
+        "off" => Ok(false),
+        "lower-priority" => Ok(true),
+        _ => Err("it is not a word known here"),
+    });
+    let half_life = found.parse("sharing.half_life_hours", bad, "a whole number from 1 to 8760", |text| {
+        text.parse::<u32>().ok().filter(|hours| (1..=8760).contains(hours)).ok_or("it is not a number of hours")
+    });
     let postgres = found.postgres(bad);
     let (tls_cert, tls_key) = (found.path("server.tls_cert"), found.path("server.tls_key"));
     addresses(&found, [("server.listen", listen), ("router.listen", router_listen)], http, (&tls_cert, &tls_key), bad);
@@ -239,6 +247,8 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
         grace_seconds: grace_seconds?,
         cache_bytes: cache_bytes?,
         storage_quota: storage_quota?,
+        preempt: preempt?,
+        half_life: Duration::from_secs(3600) * half_life?,
         keep_deleted: Some(keep_deleted?).filter(|days| *days > 0).map(|days| DAY * days),
         postgres,
         store_password_file: found.path("store.password_file"),

@@ -95,6 +95,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "seconds between asking a process to end and killing it",
     ),
     setting(
+        "local.preemption",
+        "PEREGRINE_LOCAL_PREEMPTION",
+        "off",
+        "`lower-priority` lets a job stop those of lower priority that are in its way; they begin again later",
+    ),
+    setting(
+        "sharing.half_life_hours",
+        "PEREGRINE_SHARING_HALF_LIFE_HOURS",
+        "24",
+        "hours after which what someone has used counts half when it is decided who goes first",
+    ),
+    setting(
         "storage.quota",
         "PEREGRINE_STORAGE_QUOTA",
         "0",

@@ -2,19 +2,24 @@
 
 use super::{Conductor, Parent, reuse};
 use domain::{
-    Job, JobName, JobState, Outcome, Place, Plan, PlannedInput,
+    Job, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedInput, Timestamp,
     job::Failure,
-    pipeline::{Condition, End, Graph},
+    pipeline::{Condition, Each, End, Graph, ITEMS, Item, Step, items_in},
 };
 use planner::pipeline::{Decision, Ended, Ending, Filled, Progress};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeSet, HashMap},
-    io::Read,
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    time::Duration,
 };
 use store::{Child, ChildOf, Error, NewJob, Tx};
 
 const VALUE_BYTES: u64 = 64 << 10;
+const ITEMS_BYTES: u64 = 16 << 20;
+const NOTE_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) struct Pipeline {
     graph: Graph,
@@ -25,6 +30,8 @@ pub(super) struct Pipeline {
     jobs: HashMap<usize, i64>,
     /// Outputs whose content decides whether other steps run.
     asked: BTreeSet<(usize, String)>,
+    /// When it was last said how far it is, and whether that still holds.
+    noted: (Timestamp, bool),
 }
 
 impl Pipeline {
@@ -38,6 +45,7 @@ impl Pipeline {
             steps: graph.steps.iter().enumerate().map(|(at, step)| (step.name.clone(), at)).collect(),
             jobs: HashMap::new(),
             asked: asked(&graph),
+            noted: (Timestamp(0), false),
             graph,
         };
         for child in tx.children(job.seq)? {
@@ -78,6 +86,9 @@ impl Pipeline {
 
     fn start(&mut self, tx: &mut Tx<'_>, parent: &Parent, at: usize, inputs: &[Filled]) -> Result<(), Error> {
         let step = &self.graph.steps[at];
+        if let Some(each) = &step.each {
+            return self.spread(tx, parent, at, each.as_ref().clone(), inputs);
+        }
         let mut search = step.search.clone();
         // What other steps made goes to whoever runs: the step's own job, or the trials of its sweep.
         let runs = search.as_ref().map_or(&step.job, |search| &search.trial);
@@ -97,28 +108,7 @@ impl Pipeline {
             // It has no outputs before one of its trials is the best.
             (plan, body) = (Plan { artifacts: step.job.plan.artifacts.clone(), ..Plan::default() }, whole);
         }
-        let name = free_name(tx, parent, step.job.name.as_ref(), &step.name)?;
-        let mut new = NewJob {
-            workspace: parent.job.workspace.clone(),
-            name,
-            body: String::new(),
-            plan,
-            kind,
-            experiment: parent.experiment.clone(),
-            target: step.job.target.clone(),
-            cluster: step.job.cluster.clone(),
-            priority: parent.job.priority,
-            max_retries: step.job.max_retries,
-            registers: step.job.registers,
-            created_by: parent.created_by.clone(),
-            at: parent.now,
-            parent: Some(ChildOf {
-                parent: parent.job.seq,
-                name: parent.job.name.to_string(),
-                step: step.name.clone(),
-            }),
-            reused: None,
-        };
+        let mut new = new_job(tx, parent, step, kind, plan)?;
         let seq = match step.job.reuse {
             true => reuse::begin(tx, &mut new, body)?,
             false => {
@@ -131,6 +121,47 @@ impl Pipeline {
         }
         self.jobs.insert(at, seq);
         Ok(())
+    }
+
+    /// A loop over what another step made: its job is a pipeline of all turns, or says what is wrong with the items.
+    fn spread(
+        &mut self,
+        tx: &mut Tx<'_>,
+        parent: &Parent,
+        at: usize,
+        mut each: Each,
+        inputs: &[Filled],
+    ) -> Result<(), Error> {
+        let mut items = Err("the step that makes the items left none".to_owned());
+        for filled in inputs {
+            let made = match &filled.from {
+                Some((maker, output)) => self.made(tx, *maker, output)?,
+                None => None,
+            };
+            if let Some((inner, input)) = each.fed.get(&filled.input) {
+                let inner = &mut each.turn[*inner];
+                let runs = inner.search.as_mut().map_or(&mut inner.job, |search| &mut search.trial);
+                fill(&mut runs.plan, &mut runs.body, input, made);
+            } else if let Some((place, _)) = made.filter(|_| filled.input == ITEMS) {
+                items = listed(&place);
+            }
+        }
+        let graph = items.and_then(|items| each.written_out(items, self.graph.settings.clone()));
+        let step = &self.graph.steps[at];
+        let mut new = new_job(tx, parent, step, "Pipeline", step.job.plan.clone())?;
+        new.body = step.job.body.to_string();
+        let seq = tx.insert_job(&new)?;
+        self.jobs.insert(at, seq);
+        match graph {
+            Ok(graph) => tx.put_conductor(seq, &graph),
+            Err(why) => {
+                let job = tx.job_by_seq(seq)?.ok_or_else(|| Error::Decode(format!("job {seq} is gone")))?;
+                let mut own = Parent { job, ..parent.clone() };
+                own.happens(tx, JobEvent::Conducted, "conducting", "the items are read")?;
+                let failure = Failure::new("UserError.BadItems", format!("the loop cannot begin: {why}"));
+                own.ends(tx, Outcome::Failed(failure.clone()), &failure.message)
+            }
+        }
     }
 
     /// Where the output of a step lies, and its address.
@@ -185,6 +216,17 @@ impl Pipeline {
         })
     }
 
+    /// How far it is. The row of a long pipeline is long, so that it is not written for every step.
+    fn tell(&mut self, tx: &mut Tx<'_>, parent: &Parent) -> Result<(), Error> {
+        if parent.now.since(self.noted.0) < NOTE_EVERY {
+            self.noted.1 = false;
+            return Ok(());
+        }
+        self.noted = (parent.now, true);
+        let (over, live, waiting) = self.progress.count();
+        tx.put_note(parent.job.seq, &format!("{over} steps are over, {live} under way, {waiting} to come"))
+    }
+
     /// The outputs of the pipeline are those of its steps, where those turned out to lie.
     fn promote(&self, tx: &mut Tx<'_>, seq: i64) -> Result<(), Error> {
         if self.graph.outputs.is_empty() {
@@ -223,8 +265,11 @@ impl Conductor for Pipeline {
                 Decision::End(ending) => return self.end(tx, parent, ending),
             }
         }
-        let (over, live, waiting) = self.progress.count();
-        tx.put_note(parent.job.seq, &format!("{over} steps are over, {live} under way, {waiting} to come"))
+        self.tell(tx, parent)
+    }
+
+    fn is_restless(&self) -> bool {
+        !self.noted.1
     }
 }
 
@@ -232,6 +277,59 @@ impl Conductor for Pipeline {
 fn asked(graph: &Graph) -> BTreeSet<(usize, String)> {
     let sources = graph.steps.iter().flat_map(|step| step.when.iter().filter_map(Condition::source));
     sources.flat_map(|source| source.steps.iter().map(|step| (*step, source.output.clone()))).collect()
+}
+
+/// The job of a step, but for its body.
+fn new_job(tx: &mut Tx<'_>, parent: &Parent, step: &Step, kind: &'static str, plan: Plan) -> Result<NewJob, Error> {
+    let name = free_name(tx, parent, step.job.name.as_ref(), &step.name)?;
+    let part = ChildOf { parent: parent.job.seq, name: parent.job.name.to_string(), step: step.name.clone() };
+    Ok(NewJob {
+        workspace: parent.job.workspace.clone(),
+        name,
+        body: String::new(),
+        plan,
+        kind,
+        experiment: parent.experiment.clone(),
+        target: step.job.target.clone(),
+        cluster: step.job.cluster.clone(),
+        priority: parent.job.priority,
+        max_retries: step.job.max_retries,
+        registers: step.job.registers,
+        created_by: parent.created_by.clone(),
+        at: parent.now,
+        parent: Some(part),
+        reused: None,
+    })
+}
+
+/// The items that a step listed: in a file, or in the one file of JSON in a folder.
+fn listed(place: &Place) -> Result<Vec<Item>, String> {
+    let Place::Folder { path } = place else {
+        return Err("the items lie in a datastore that is not on this machine".to_owned());
+    };
+    let file = match fs::read_dir(path) {
+        Ok(entries) => {
+            let is_json = |path: &PathBuf| path.extension().is_some_and(|end| end == "json" || end == "jsonl");
+            let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_json).collect();
+            match (files.pop(), files.is_empty()) {
+                (Some(only), true) => only,
+                (None, _) => return Err("there is no `.json` or `.jsonl` file in the folder of items".to_owned()),
+                _ => return Err("there are several `.json` and `.jsonl` files in the folder of items".to_owned()),
+            }
+        }
+        Err(_) => path.clone(),
+    };
+    let mut text = String::new();
+    let read = opened(&file).and_then(|file| file.take(ITEMS_BYTES + 1).read_to_string(&mut text));
+    if read.is_err() || text.len() as u64 > ITEMS_BYTES {
+        return Err(format!("the file of items cannot be read as text of at most {} MiB", ITEMS_BYTES >> 20));
+    }
+    items_in(&text).ok_or_else(|| "the file of items holds no list or map of maps".to_owned())
+}
+
+/// A file that a step left. Whatever else goes by its name, such as a pipe, would be waited for with everyone's writes.
+fn opened(path: &Path) -> io::Result<fs::File> {
+    if fs::metadata(path)?.is_file() { fs::File::open(path) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
 /// Whether a file holds a yes.
@@ -243,7 +341,7 @@ fn says_yes(place: &Place) -> bool {
 fn text_at(place: &Place) -> String {
     let Place::Folder { path } = place else { return String::new() };
     let mut text = String::new();
-    if let Ok(file) = std::fs::File::open(path) {
+    if let Ok(file) = opened(path) {
         // Nobody means more than this by a value.
         let _ = file.take(VALUE_BYTES).read_to_string(&mut text);
     }

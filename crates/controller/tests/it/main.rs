@@ -10,15 +10,18 @@ mod pipelines;
 #[expect(dead_code, reason = "other suites use what this one does not")]
 mod postgres;
 mod serve;
+mod sharing;
 mod sim;
 mod sweeps;
 mod upkeep;
 
-use controller::{Context, NoRouters};
+use controller::{Context, NoRouters, Sharing};
 use domain::Timestamp;
 use std::sync::Arc;
 use store::{Database, PostgresAddress, Store};
 use tempfile::TempDir;
+
+const SHARING: Sharing = Sharing { half_life_ms: 86_400_000, preempt: false };
 
 /// What the loops are given where neither drivers nor routers matter.
 fn context(store: Store, clock: fn() -> Timestamp) -> Context {
@@ -29,6 +32,7 @@ fn context(store: Store, clock: fn() -> Timestamp) -> Context {
         routers: Arc::new(NoRouters),
         register: |_, _, _| Ok(()),
         clock,
+        sharing: SHARING,
     }
 }
 

@@ -10,7 +10,7 @@ use domain::{
     AttemptId, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedInput, PlannedOutput, Timestamp,
     assignment::{InputMode, OutputMode},
     job::Failure,
-    pipeline::{Graph, Settings, Source, Step, StepJob},
+    pipeline::{Each, Fallback, Graph, ITEMS, Settings, Source, Step, StepJob},
 };
 use std::{cell::Cell, collections::HashMap};
 use store::{Child, HERE, NOWHERE, NewJob, Store};
@@ -228,6 +228,57 @@ async fn a_name_that_somebody_took_is_no_hindrance() {
     sim.cx.store.write(move |tx| tx.insert_job(&taken)).await.unwrap();
     sim.round().await;
     assert_eq!(sim.children().await[0].job.name.as_str(), "p_a_2");
+}
+
+#[tokio::test]
+async fn a_loop_runs_a_turn_for_every_item_that_a_step_lists() {
+    let folder = tempfile::tempdir().unwrap();
+    for (listed, ends) in [(r#"[{"n": 1}, {"n": 2}]"#, "Completed"), ("nothing", "Failed")] {
+        let path = folder.path().join("items.json");
+        std::fs::write(&path, listed).unwrap();
+        let mut whole = graph("list data all<list", false);
+        whole.steps[0].job.plan.outputs.get_mut("o").unwrap().place = Place::Folder { path: folder.path().into() };
+        let mut turn = graph("list data turn.each-1<data", false).steps.split_off(2);
+        turn[0].job.name = Some(JobName::parse("p_turn-each-1").unwrap());
+        let value = Each::mark_of("each-1", "n");
+        turn[0].job.plan.inputs.insert("n".into(), PlannedInput::Literal { value });
+        let own = &mut whole.steps[2];
+        own.bound = [(ITEMS.to_owned(), own.bound["list"].clone())].into();
+        let each =
+            Each { values: [("n".to_owned(), Fallback::Missing)].into(), ..Each::of("each-1".into(), 2, turn, own) };
+        (own.job.cluster, own.each) = (NOWHERE.into(), Some(Box::new(each)));
+        let mut sim = Sim::of(whole).await;
+        sim.round().await;
+        sim.end("list", Outcome::Completed).await;
+        sim.end("data", Outcome::Completed).await;
+        sim.round().await;
+        let own = sim.children().await.into_iter().find(|child| child.step == "all").unwrap().job;
+        sim.round().await;
+        let seq = own.seq;
+        let turns = async |sim: &Sim| sim.cx.store.read(move |tx| tx.children(seq)).await.unwrap();
+        for (at, child) in turns(&sim).await.into_iter().enumerate() {
+            assert_eq!(
+                (child.step.as_str(), child.job.name.as_str()),
+                (&*format!("turn.{at}"), &*format!("p_turn-{at}"))
+            );
+            let plan = sim.cx.store.read(move |tx| tx.plan(child.job.seq)).await.unwrap().unwrap();
+            assert_eq!(plan.inputs["n"], PlannedInput::Literal { value: (at + 1).to_string() });
+            let PlannedInput::Data { place, .. } = &plan.inputs["data"] else { panic!("it has no place") };
+            assert_eq!(place, &Place::Folder { path: "/data/data".into() });
+        }
+        for child in turns(&sim).await {
+            finish(&sim.cx.store, child, Outcome::Completed).await;
+        }
+        for _ in 0..2 {
+            sim.round().await;
+        }
+        let state = sim.state().await;
+        assert_eq!(state.status(), ends);
+        assert_eq!(turns(&sim).await.len(), if ends == "Completed" { 2 } else { 0 });
+        if let JobState::Ended { outcome: Outcome::Failed(failure), .. } = state {
+            assert!(failure.message.contains("step `all`") && failure.message.contains("holds no list"), "{failure:?}");
+        }
+    }
 }
 
 #[test]

@@ -75,6 +75,7 @@ impl World {
             routers: Arc::clone(&routers) as Arc<dyn Routers>,
             register: |_, _, _| Ok(()),
             clock: now,
+            sharing: crate::SHARING,
         };
         let row = ServingRow {
             key: key(),

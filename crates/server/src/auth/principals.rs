@@ -28,9 +28,15 @@ impl Principals {
     /// Someone whose access has neither ended nor been taken away.
     pub(crate) fn active(&self, id: &str, now: Timestamp) -> Option<Arc<PrincipalRow>> {
         let all = self.0.read().expect("nothing panics while it holds the table");
-        let row = all.get(id)?;
-        let over = row.revoked_at.is_some() || row.expires_at.is_some_and(|at| at <= now);
-        (!over).then(|| Arc::clone(row))
+        all.get(id).filter(|row| !is_over(row, now)).cloned()
+    }
+
+    /// Whether there are people of this name, none of whom may submit work to a workspace now.
+    pub(crate) fn have_lost(&self, name: &str, workspace: &str, now: Timestamp) -> bool {
+        let all = self.0.read().expect("nothing panics while it holds the table");
+        let mut named = all.values().filter(|row| row.name == name).peekable();
+        let lost = |row: &Arc<PrincipalRow>| is_over(row, now) || !allow(&row.roles, workspace, Role::Contributor);
+        named.peek().is_some() && named.all(lost)
     }
 
     /// The one whose id and secret these are.
@@ -38,6 +44,10 @@ impl Principals {
         let row = self.active(id, now)?;
         (row.digest == digest(secret)).then_some(row)
     }
+}
+
+fn is_over(row: &PrincipalRow, now: Timestamp) -> bool {
+    row.revoked_at.is_some() || row.expires_at.is_some_and(|at| at <= now)
 }
 
 /// What is kept of a secret. Secrets are long and random, so a plain digest cannot be searched; digests are compared,

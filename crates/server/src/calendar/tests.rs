@@ -6,13 +6,14 @@ use crate::{
     auth::Tokens,
     http::records::{self, Change},
 };
+use domain::Role;
 use serde_json::json;
 use std::{
     collections::BTreeMap,
     path::Path,
     sync::atomic::{AtomicI64, Ordering},
 };
-use store::{AssetKey, Store};
+use store::{AssetKey, PrincipalRow, Store};
 
 static NOW: AtomicI64 = AtomicI64::new(0);
 
@@ -35,6 +36,7 @@ async fn started(home: &Path) -> App {
         isolation_required: false,
         max_retries: 1,
         storage_quota: 0,
+        half_life: std::time::Duration::from_secs(86_400),
         idle: HOUR,
         rate_limit: 0,
         private_webhooks: false,
@@ -60,8 +62,12 @@ fn body(trigger: Value, missed: &str, command: &str) -> Value {
 }
 
 async fn put(app: &App, name: &str, body: Value) {
+    put_by(app, name, "me", body).await;
+}
+
+async fn put_by(app: &App, name: &str, by: &str, body: Value) {
     let workspace = app.workspace("default").await.unwrap();
-    let change = Change::whole(Kind::Schedule, Schedule::key("default", name), "me".into());
+    let change = Change::whole(Kind::Schedule, Schedule::key("default", name), by.into());
     records::write(app, &workspace, change, body).await.map_err(|problem| problem.message).unwrap();
 }
 
@@ -171,4 +177,44 @@ async fn over_weeks_of_restarts_and_absences_every_owed_run_is_made_once() {
     let runs = runs(&app).await;
     assert_eq!(runs.len(), 2, "{runs:?}");
     assert!(runs[0].made.is_none() && runs[0].problem.as_deref().unwrap().contains("led to"), "{:?}", runs[0]);
+}
+
+#[tokio::test]
+async fn a_schedule_whose_maker_lost_their_access_starts_nothing_and_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let app = started(home.path()).await;
+    let someone = |id: &str, role: Role| PrincipalRow {
+        id: id.into(),
+        name: "mia".into(),
+        digest: String::new(),
+        created_by: "me".into(),
+        created_at: Timestamp(0),
+        expires_at: None,
+        revoked_at: None,
+        roles: [("default".to_owned(), role)].into(),
+    };
+    let (worker, reader) = (someone("p1", Role::Contributor), someone("p2", Role::Reader));
+    let insert = move |tx: &mut Tx<'_>| tx.insert_principal(&worker).and_then(|()| tx.insert_principal(&reader));
+    app.store.write(insert).await.unwrap();
+    app.tokens.principals.refresh(&app.store).await.unwrap();
+    let event = json!({"triggerType": "Event", "on": "data", "name": "seen"});
+    put_by(&app, "hers", "mia", body(event.clone(), "once", "true")).await;
+    put_by(&app, "ours", "me", body(event, "once", "true")).await;
+    let mut adopted = false;
+    for (version, mias) in [("1", true), ("2", false)] {
+        let key =
+            AssetKey { workspace: "default".into(), kind: "data".into(), name: "seen".into(), version: version.into() };
+        app.store.write(move |tx| tx.insert_asset(&key, "{}", None, "me", clock())).await.unwrap();
+        pass(&app, &mut adopted).await.unwrap();
+        for (name, starts) in [("hers", mias), ("ours", true)] {
+            let run = app.store.read(move |tx| tx.schedule_runs("default", name, 1)).await.unwrap().remove(0);
+            assert_eq!(run.made.is_some(), starts, "{name}: {run:?}");
+            assert_eq!(run.problem.is_some_and(|why| why.contains("`mia`, who made it")), !starts);
+        }
+        app.store.write(|tx| tx.revoke_principal("p1", Timestamp(1))).await.unwrap();
+        app.tokens.principals.refresh(&app.store).await.unwrap();
+    }
+    let audit = app.store.read(|tx| tx.audit(Some("default"), None, 1)).await.unwrap().remove(0);
+    assert_eq!((audit.caller.as_str(), audit.status), ("mia", 403));
+    assert!(audit.path.contains("hers"), "{audit:?}");
 }

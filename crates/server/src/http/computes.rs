@@ -1,5 +1,5 @@
 //! Compute targets. `local`, this machine, is in every workspace; a target of kind `Kubernetes` is a namespace of a
-//! cluster, one of kind `VirtualMachine`, `Slurm` or `AmlCompute` is looked after by a steward; targets of other kinds are kept as records that say they cannot run work yet.
+//! cluster, one of kind `VirtualMachine`, `Slurm` or `AmlCompute` is looked after by a steward, a `Pool` names others; targets of other kinds are kept as records that say they cannot run work yet.
 //!
 //! Invariants: passwords and keys are sealed on their way in and never shown; only what runs work says `Succeeded`.
 
@@ -19,7 +19,7 @@ use super::{
     operations::{self, Ticket},
     paging::Paging,
 };
-use crate::{app::App, auth::Caller, problem::Problem};
+use crate::{app::App, auth::Caller, problem::Problem, resolve};
 use axum::{
     Extension, Json,
     extract::{Path, Query, State},
@@ -144,6 +144,9 @@ async fn write(
             created_at: before.as_ref().map_or(now, |row| row.created_at),
             changed_at: now,
         };
+        if check::is_pool(&row) {
+            pool(tx, &key, &row)?;
+        }
         let attached = match kind.name {
             kubernetes::KIND => Some(attach::plan(&then, tx, (&place, &row), &done, now)?),
             check::MACHINE | check::SLURM | managed::KIND => Some(attach::site(&then, (&place, &row), &done, now)),
@@ -242,6 +245,22 @@ pub(crate) fn with_local(mut names: Vec<String>) -> Vec<String> {
     names.retain(|name| name != LOCAL);
     names.insert(0, LOCAL.to_owned());
     names
+}
+
+/// Whether all targets of a pool are there, and none is a pool.
+fn pool(tx: &mut Tx<'_>, workspace: &str, row: &ComputeRow) -> Result<(), Halt> {
+    for target in resolve::pool_settings(row).0 {
+        if target.eq_ignore_ascii_case(LOCAL) {
+            continue;
+        }
+        let named = target.eq_ignore_ascii_case(&row.name);
+        if named || find(tx, workspace, &target).map(|found| check::is_pool(&found))? {
+            let message =
+                format!("`{target}` in `targets` of pool `{}` is a pool itself; name targets that run work", row.name);
+            return Err(Problem::bad(message).into());
+        }
+    }
+    Ok(())
 }
 
 /// This machine is not a resource of the workspace's.

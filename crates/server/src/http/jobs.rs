@@ -3,6 +3,7 @@
 mod graph;
 mod submit;
 mod update;
+mod wait;
 mod why;
 
 pub(crate) use graph::graph;
@@ -48,6 +49,7 @@ pub(crate) async fn list(
     };
     let filter = JobFilter {
         parent,
+        schedule: asked.get("schedule").cloned(),
         workspace: workspace.name.clone(),
         archived: archived(&asked),
         kind: asked.get("jobType").cloned(),

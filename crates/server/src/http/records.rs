@@ -159,7 +159,7 @@ fn live(app: &App, tx: &mut Tx<'_>, kind: Kind, row: &RecordRow) -> Result<Optio
     Ok(match kind {
         Kind::OnlineDeployment => serving::live(tx, &row.key)?.map(Live::Serving),
         Kind::OnlineEndpoint => serving::endpoint(app, tx, row)?.map(Live::Serving),
-        Kind::Schedule => schedule::live(tx, &row.key)?.map(|live| Live::Schedule(Box::new(live))),
+        Kind::Schedule => schedule::live(app, tx, &row.key)?.map(|live| Live::Schedule(Box::new(live))),
         _ => None,
     })
 }

@@ -4,6 +4,7 @@
 //! another lies where that step's plan says; it is looked at again when the step begins, because an earlier run may
 //! stand for its maker by then. Mistakes name the step by its path.
 
+mod each;
 mod feed;
 mod flow;
 mod leaf;
@@ -194,6 +195,10 @@ impl Weaver<'_, '_> {
             depth: 0,
         };
         for (name, made) in self.scope(&scope)? {
+            if let Some(uri) = &made.folder {
+                plan.outputs.extend(self.folder(uri)?.map(|planned| (name, planned)));
+                continue;
+            }
             let maker = made.source.steps.last().and_then(|at| self.graph.steps.get(*at));
             if let Some(planned) = maker.and_then(|step| step.job.plan.outputs.get(&made.source.output)) {
                 plan.outputs.insert(name.clone(), planned.clone());

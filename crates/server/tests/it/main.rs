@@ -26,6 +26,7 @@ mod reach;
 mod registries;
 mod schedules;
 mod services;
+mod sharing;
 mod studio;
 mod sweeps;
 mod tls;
@@ -199,6 +200,7 @@ fn settings() -> Settings {
         isolation_required: false,
         max_retries: 1,
         storage_quota: 0,
+        half_life: std::time::Duration::from_secs(86_400),
         idle: std::time::Duration::from_secs(60),
         rate_limit: 0,
         private_webhooks: false,

@@ -111,6 +111,41 @@ async fn branches_and_loops_are_written_out() {
 }
 
 #[tokio::test]
+async fn a_loop_over_what_a_step_makes_is_one_step_that_holds_a_turn() {
+    let server = with_components().await;
+    let jobs = json!({
+        "list": node("make", json!({})),
+        "data": node("make", json!({})),
+        "each": node("nested", json!({"count": "2"})),
+        "all": {"type": "parallel_for", "body": "${{parent.jobs.each}}", "items": "${{parent.jobs.list.outputs.next}}",
+            "max_concurrency": 2},
+        "look": node("use", json!({"data": from("data", "out")})),
+        "looks": {"type": "parallel_for", "body": "${{parent.jobs.look}}", "items": "${{parent.jobs.list.outputs.out}}"},
+        "after": node("use", json!({"data": from("all", "result")})),
+    });
+    let found = steps(&server, "made", jobs).await;
+    assert_eq!(found, ["list<", "data<", "all<list", "looks<list,data", "after<all"]);
+    let graph = server.store.read(|tx| {
+        let seq = tx.job("default", "made")?.unwrap().job.seq;
+        tx.conductor::<domain::pipeline::Graph>(seq)
+    });
+    let graph = graph.await.unwrap().unwrap();
+    let (all, looks) = (graph.steps[2].each.as_ref().unwrap(), graph.steps[3].each.as_ref().unwrap());
+    assert_eq!(all.at_once, Some(2));
+    assert_eq!(looks.fed.values().collect::<Vec<_>>(), [&(0, "data".to_owned())]);
+    let items = domain::pipeline::items_in(r#"{"red": {"count": 7}, "blue": {}}"#).unwrap();
+    let turns = all.written_out(items, Default::default()).unwrap();
+    let shown = |step: &domain::pipeline::Step| {
+        let domain::PlannedInput::Literal { value } = &step.job.plan.inputs["n"] else { panic!("it is a value") };
+        let path = step.job.plan.outputs["out"].uri.split_once("/azureml/").unwrap().1.to_owned();
+        format!("{} n={value} {path}", step.name)
+    };
+    let shown: Vec<String> = turns.steps.iter().map(shown).collect();
+    assert_eq!(shown, ["each.red.inner n=7 made/each/result/red/", "each.blue.inner n=2 made/each/result/blue/"]);
+    assert!(!serde_json::to_string(&turns).unwrap().contains(&all.mark), "the mark is nowhere any more");
+}
+
+#[tokio::test]
 async fn a_parallel_step_is_a_gang_with_what_its_component_says() {
     let server = with_components().await;
     let parallel = json!({"type": "parallel", "inputs": {"data": {"type": "mltable", "mode": "direct"}, "n": {"type": "integer"}},

@@ -27,19 +27,25 @@ pub struct Stopped {
 }
 
 impl Tx<'_> {
-    /// Parents that have not ended, oldest first, and the kind of each.
-    pub fn live_parents(&mut self) -> Result<Vec<(Job, String)>, Error> {
-        let sql = format!(
-            "select {CORE}, kind from jobs where phase in ('queued', 'conducting', 'halting') and cluster = ?1 order by seq"
-        );
-        let rows = self.fetch(&sql, &[NOWHERE.into()])?;
-        rows.into_iter().map(|mut row| Ok((core_of(&mut row)?, row.text(10)?))).collect()
+    /// Parents that have not ended, and the phase of each. Answered by an index alone: their rows are long.
+    pub fn live_parents(&mut self) -> Result<Vec<(i64, String)>, Error> {
+        let sql = "select seq, phase from jobs where phase in ('queued', 'conducting', 'halting') and cluster = ?1 order by seq";
+        let rows = self.fetch(sql, &[NOWHERE.into()])?;
+        rows.into_iter().map(|mut row| Ok((row.int(0)?, row.text(1)?))).collect()
     }
 
-    /// Parents of which a child has ended without their having heard of it.
-    pub fn parents_with_news(&mut self) -> Result<Vec<i64>, Error> {
-        let sql = "select distinct parent from jobs where parent is not null and phase = 'ended' and heard = 0";
-        self.fetch(sql, &[])?.into_iter().map(|mut row| row.int(0)).collect()
+    /// What kind of job it is.
+    pub fn kind(&mut self, seq: i64) -> Result<String, Error> {
+        let row = self.fetch_one("select kind from jobs where seq = ?1", &[seq.into()])?;
+        row.map_or_else(|| Err(Error::Decode(format!("there is no job {seq}"))), |mut row| row.text(0))
+    }
+
+    /// Whether a child of this job has ended without its having heard of it. Asked for one at a time, because only then
+    /// SQLite takes the index of what is unheard of, and not that of all that ever ended.
+    pub fn has_news(&mut self, parent: i64) -> Result<bool, Error> {
+        let sql =
+            "select 1 from jobs where parent = ?1 and parent is not null and phase = 'ended' and heard = 0 limit 1";
+        Ok(self.fetch_one(sql, &[parent.into()])?.is_some())
     }
 
     /// Children of a job that have ended without its having heard of it, oldest first.

@@ -23,6 +23,8 @@ pub struct JobFilter {
     pub tag: Option<String>,
     /// The job whose children are asked for; without one, jobs that are nobody's children.
     pub parent: Option<i64>,
+    /// The schedule that made them, as far as it is remembered.
+    pub schedule: Option<String>,
     /// Only jobs accepted before this sequence number: the cursor of the page before.
     pub before: Option<i64>,
     pub limit: i64,
@@ -87,6 +89,12 @@ impl Terms {
         match filter.parent {
             Some(parent) => terms.add("parent =", parent.into()),
             None => terms.sql += " and parent is null",
+        }
+        if let Some(schedule) = &filter.schedule {
+            let made =
+                "name in (select made from schedule_runs where schedule_runs.workspace = jobs.workspace and schedule =";
+            terms.add(made, schedule.as_str().into());
+            terms.sql += ")";
         }
         if let Some(archived) = filter.archived {
             terms.add("archived =", archived.into());

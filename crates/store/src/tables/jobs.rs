@@ -4,7 +4,10 @@ use crate::{
     Bell, Error, Row, Tx, Value,
     tables::{REPLICA, job_labels::USES},
 };
-use domain::{AttemptId, Job, JobName, JobState, Plan, Resources, Timestamp};
+use domain::{
+    AttemptId, Job, JobName, JobState, Plan, Resources, Timestamp,
+    sharing::{Holder, fair},
+};
 
 /// A job with everything that is shown of it.
 #[derive(Debug, Clone)]
@@ -77,6 +80,7 @@ pub struct QueuedJob {
     /// Of all ranks together.
     pub needs: Resources,
     pub note: String,
+    pub holder: Holder,
 }
 
 /// What jobs at work hold together.
@@ -92,11 +96,18 @@ pub const HERE: &str = "";
 /// The cluster of jobs that no node runs because they consist of other jobs. No cluster has this name.
 pub const NOWHERE: &str = ":";
 
+/// The cluster of jobs that wait until one of a pool's targets is chosen. No cluster has this name.
+pub const POOLED: &str = ":pool";
+
 pub(super) const CORE: &str =
     "seq, workspace, name, state, attempts, max_retries, priority, version, created_at, parent";
 pub(super) const ROW: &str = "seq, workspace, name, state, attempts, max_retries, priority, version, created_at, parent, \
                    body, archived, note, target, isolation, created_by, changed_at, cluster, kind, step, \
                    (select p.name from jobs p where p.seq = jobs.parent), reused";
+
+const QUEUED: &str = "select seq, workspace, name, state, attempts, max_retries, priority, version, created_at, parent, \
+                      target, cpu_milli, memory_bytes, gpus, note, created_by from jobs \
+                      where phase = 'queued' and cluster = ?1";
 
 impl Tx<'_> {
     /// Accepts a job and its first event. `Exists` when the name is taken.
@@ -113,8 +124,8 @@ impl Tx<'_> {
         let seq = self.insert(
             "insert into jobs (workspace, name, body, plan, state, phase, status, note, kind, experiment, target, priority, \
              max_retries, registers, created_by, created_at, changed_at, cpu_milli, memory_bytes, gpus, cluster, \
-             parent, step, reused) \
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23) \
+             parent, step, reused, weight) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24) \
              returning seq",
             &[
                 new.workspace.as_str().into(),
@@ -140,6 +151,7 @@ impl Tx<'_> {
                 new.parent.as_ref().map(|part| part.parent).into(),
                 new.parent.as_ref().map_or("", |part| part.step.as_str()).into(),
                 new.reused.as_deref().into(),
+                amount(fair::weight(&needs)),
             ],
         )?;
         if new.kind != REPLICA {
@@ -155,9 +167,17 @@ impl Tx<'_> {
 
     /// Writes a job's new state, guarded by the version it was read with.
     pub fn put_job(&mut self, job: &Job, note: Option<&str>, now: Timestamp) -> Result<(), Error> {
+        let waits = matches!(job.state, JobState::Queued { .. });
+        if waits || job.state.is_ended() {
+            self.charge(job.seq, now)?;
+        }
+        let busy = job.state.attempt().is_some() && !matches!(job.state, JobState::Placed { .. });
         let changed = self.exec(
             "update jobs set state = ?3, phase = ?4, status = ?5, attempts = ?6, note = coalesce(?7, note), \
-             changed_at = ?8, version = version + 1 where seq = ?1 and version = ?2",
+             changed_at = ?8, version = version + 1, max_retries = ?9, \
+             busy_since = case when cast(?10 as bigint) = 1 then coalesce(busy_since, ?8) else null end, \
+             cluster = case when cast(?11 as bigint) = 1 and pool <> '' then ?12 else cluster end, \
+             target = case when cast(?11 as bigint) = 1 and pool <> '' then pool else target end where seq = ?1 and version = ?2",
             &[
                 job.seq.into(),
                 job.version.into(),
@@ -167,6 +187,10 @@ impl Tx<'_> {
                 i64::from(job.attempts).into(),
                 note.into(),
                 now.into(),
+                i64::from(job.max_retries).into(),
+                busy.into(),
+                waits.into(),
+                POOLED.into(),
             ],
         )?;
         if changed == 0 {
@@ -262,21 +286,17 @@ impl Tx<'_> {
 
     /// The front of a cluster's queue: highest priority first, then first come.
     pub fn queue(&mut self, cluster: &str, limit: i64) -> Result<Vec<QueuedJob>, Error> {
-        let sql = format!(
-            "select {CORE}, target, cpu_milli, memory_bytes, gpus, note from jobs where phase = 'queued' and cluster = ?1 \
-             order by priority desc, seq limit ?2"
-        );
-        let rows = self.fetch(&sql, &[cluster.into(), limit.into()])?;
-        rows.into_iter()
-            .map(|mut row| {
-                let needs = Resources {
-                    cpu_milli: row.int(11)?.unsigned_abs(),
-                    memory_bytes: row.int(12)?.unsigned_abs(),
-                    gpus: count(row.int(13)?)?,
-                };
-                Ok(QueuedJob { job: core_of(&mut row)?, target: row.text(10)?, needs, note: row.text(14)? })
-            })
-            .collect()
+        let sql = format!("{QUEUED} order by priority desc, seq limit ?2");
+        self.fetch(&sql, &[cluster.into(), limit.into()])?.into_iter().map(queued_of).collect()
+    }
+
+    /// The front of what one person has in a cluster's queue.
+    pub fn queue_of(&mut self, cluster: &str, holder: &Holder, limit: i64) -> Result<Vec<QueuedJob>, Error> {
+        let sql = format!("{QUEUED} and workspace = ?3 and created_by = ?4 order by priority desc, seq limit ?2");
+        let Holder { workspace, person } = holder;
+        let rows =
+            self.fetch(&sql, &[cluster.into(), limit.into(), workspace.as_str().into(), person.as_str().into()])?;
+        rows.into_iter().map(queued_of).collect()
     }
 
     /// Jobs of a cluster that have an attempt, oldest first.
@@ -288,11 +308,11 @@ impl Tx<'_> {
         self.fetch(&sql, &[cluster.into()])?.into_iter().map(|mut row| core_of(&mut row)).collect()
     }
 
-    /// Every attempt on a cluster and the phase of its job: highest priority first, then first come.
+    /// Every attempt on a cluster and the phase of its job: highest priority first, then whose turn it is.
     pub fn attempts_on(&mut self, cluster: &str) -> Result<Vec<(AttemptId, String)>, Error> {
         let sql = "select seq, attempts, phase from jobs \
                    where phase in ('placed', 'preparing', 'running', 'finalizing', 'stopping') and cluster = ?1 \
-                   order by priority desc, seq";
+                   order by priority desc, turn, seq";
         let rows = self.fetch(sql, &[cluster.into()])?;
         let attempt =
             |mut row: Row| Ok((AttemptId::of(row.int(0)?, count(row.int(1)?)?.saturating_sub(1)), row.text(2)?));
@@ -301,20 +321,9 @@ impl Tx<'_> {
 
     /// Attempts an agent may not have heard of: those just placed, and those asked to stop.
     pub fn offered(&mut self, cluster: &str, phase: &'static str) -> Result<Vec<AttemptId>, Error> {
-        let sql = "select seq, attempts from jobs where phase = ?1 and cluster = ?2 order by priority desc, seq";
+        let sql = "select seq, attempts from jobs where phase = ?1 and cluster = ?2 order by priority desc, turn, seq";
         let rows = self.fetch(sql, &[phase.into(), cluster.into()])?;
         rows.into_iter().map(|mut row| Ok(AttemptId::of(row.int(0)?, count(row.int(1)?)?.saturating_sub(1)))).collect()
-    }
-
-    /// How many jobs of each priority are with this machine's agent.
-    pub fn handed(&mut self) -> Result<Vec<(i64, i64)>, Error> {
-        let rows = self.fetch(
-            "select priority, count(*) from jobs \
-             where phase in ('placed', 'preparing', 'running', 'finalizing', 'stopping') and cluster = ?1 \
-             group by priority order by priority",
-            &[HERE.into()],
-        )?;
-        rows.into_iter().map(|mut row| Ok((row.int(0)?, row.int(1)?))).collect()
     }
 
     /// A job that has not ended and reads or writes files of this owner.
@@ -330,13 +339,7 @@ impl Tx<'_> {
                    cast(coalesce(sum(memory_bytes), 0) as bigint), cast(coalesce(sum(gpus), 0) as bigint) \
                    from jobs where phase in ('preparing', 'running', 'finalizing', 'stopping') and cluster = ?1";
         let Some(mut row) = self.fetch_one(sql, &[HERE.into()])? else { return Ok(InUse::default()) };
-        let mut amount = |at| row.int(at).map(|n| u64::try_from(n).unwrap_or(0));
-        let jobs = amount(0)?;
-        let resources = Resources {
-            cpu_milli: amount(1)?,
-            memory_bytes: amount(2)?,
-            gpus: u32::try_from(amount(3)?).unwrap_or(u32::MAX),
-        };
+        let (jobs, resources) = (row.int(0)?.unsigned_abs(), resources_at(&mut row, 1)?);
         Ok(InUse { jobs, resources })
     }
 
@@ -351,12 +354,19 @@ impl Tx<'_> {
         rows.into_iter().map(|mut row| Ok((row.text(0)?, row.int(1)?))).collect()
     }
 
-    /// How many waiting jobs of the same cluster stand before this one.
+    /// How many waiting jobs of the same cluster stand before this one, those of others who have used less left out.
     pub fn ahead_of(&mut self, row: &JobRow) -> Result<i64, Error> {
         let row = self.fetch_one(
-            "select count(*) from jobs where phase in ('queued', 'placed') and cluster = ?3 \
-             and (priority > ?1 or (priority = ?1 and seq < ?2))",
-            &[row.job.priority.into(), row.job.seq.into(), row.cluster.as_str().into()],
+            "select count(*) from jobs j, (select phase, turn, created_by from jobs where seq = ?2) m \
+             where j.phase in ('queued', 'placed') and j.cluster = ?3 and (j.priority > ?1 or (j.priority = ?1 and \
+             case when j.phase = 'queued' then m.phase = 'queued' and j.workspace = ?4 and j.created_by = m.created_by and j.seq < ?2 \
+             else m.phase = 'queued' or j.turn < m.turn or (j.turn = m.turn and j.seq < ?2) end))",
+            &[
+                row.job.priority.into(),
+                row.job.seq.into(),
+                row.cluster.as_str().into(),
+                row.job.workspace.as_str().into(),
+            ],
         )?;
         row.map_or(Ok(0), |mut row| row.int(0))
     }
@@ -398,8 +408,23 @@ pub(super) fn row_of(mut row: Row) -> Result<JobRow, Error> {
     })
 }
 
+fn queued_of(mut row: Row) -> Result<QueuedJob, Error> {
+    let job = core_of(&mut row)?;
+    let holder = Holder { workspace: job.workspace.clone(), person: row.text(15)? };
+    Ok(QueuedJob { job, target: row.text(10)?, needs: resources_at(&mut row, 11)?, note: row.text(14)?, holder })
+}
+
+/// Three columns as an amount of compute.
+pub(super) fn resources_at(row: &mut Row, at: usize) -> Result<Resources, Error> {
+    Ok(Resources {
+        cpu_milli: row.int(at)?.unsigned_abs(),
+        memory_bytes: row.int(at + 1)?.unsigned_abs(),
+        gpus: count(row.int(at + 2)?)?,
+    })
+}
+
 /// An amount as the database keeps it; nobody has 9 exabytes.
-fn amount(n: u64) -> Value {
+pub(super) fn amount(n: u64) -> Value {
     i64::try_from(n).unwrap_or(i64::MAX).into()
 }
 

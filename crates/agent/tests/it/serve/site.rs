@@ -144,6 +144,7 @@ fn assignment(plan: Plan) -> Assignment {
         workspace: "w".into(),
         job: JobName::parse("iris.blue.x").or_else(|_| JobName::parse("iris_blue_x")).unwrap(),
         priority: 0,
+        turn: 0,
         plan,
         part: None,
         secrets: BTreeMap::new(),

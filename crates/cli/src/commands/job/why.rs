@@ -37,6 +37,11 @@ fn in_words(name: &str, answer: &Value) -> String {
     {
         out.push_str(&format!("  {ahead} jobs are ahead of it\n"));
     }
+    let lines = ["first", "quotas"].into_iter().flat_map(|key| answer[key].as_array().into_iter().flatten());
+    lines.filter_map(Value::as_str).for_each(|line| out.push_str(&format!("  {line}\n")));
+    if let Some(when) = answer["expected"].as_str() {
+        out.push_str(&format!("  there is room for it {when}\n"));
+    }
     let failure = &answer["failure"];
     if let Some(message) = failure["message"].as_str().filter(|message| !text("summary").contains(message)) {
         out.push_str(&format!("  because: {}\n", message.replace('\n', "\n    ")));
@@ -70,12 +75,16 @@ mod tests {
     fn an_answer_reads_as_sentences() {
         let answer = json!({
             "status": "Queued", "summary": "waits for 1 GPU", "note": "", "ahead": 2,
+            "first": ["`bob` goes first"], "quotas": ["the quota of `w`: 1 of 2 GPUs in use"], "expected": "when `b` ends",
             "events": [{"at": 0, "kind": "queued", "text": "accepted"}], "hints": ["free the GPU"],
         });
         expect_test::expect![[r#"
             job `a` is Queued
               waits for 1 GPU
               2 jobs are ahead of it
+              `bob` goes first
+              the quota of `w`: 1 of 2 GPUs in use
+              there is room for it when `b` ends
 
             what happened:
               1970-01-01 00:00:00  accepted

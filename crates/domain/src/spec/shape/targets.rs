@@ -286,8 +286,12 @@ pub(super) static COMPUTE: Object = Object {
         },
         Variant {
             word: "pool",
-            doc: "Other targets, tried in order.",
-            keys: &[key("targets", Kind::List(&Kind::Text), "Their names.").required()],
+            doc: "Other targets: a job goes to the first that is well and has room.",
+            keys: &[
+                key("targets", Kind::List(&Kind::Text), "Their names, in the order in which they are tried.")
+                    .required(),
+                key("max_data", Kind::Text, "A job with more input data than this, such as `10GiB`, does not travel."),
+            ],
         },
     ],
     ..PLAIN

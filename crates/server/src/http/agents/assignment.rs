@@ -37,6 +37,7 @@ pub(super) fn of(tx: &mut Tx<'_>, attempt: AttemptId) -> Result<Option<Assignmen
         workspace: job.workspace.clone(),
         job: job.name.clone(),
         priority: job.priority,
+        turn: tx.turn(job.seq)?,
         attempt,
         plan,
         part: None,

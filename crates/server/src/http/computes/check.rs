@@ -32,11 +32,13 @@ static KINDS: &[Kind] = &[
     kind("DataFactory", true),
     kind("DataLakeAnalytics", true),
     kind(SLURM, true),
-    kind("Pool", false),
+    kind(POOL, false),
 ];
 
 /// A machine reached by SSH.
 pub(super) const MACHINE: &str = "VirtualMachine";
+/// Other targets, tried in order.
+pub(super) const POOL: &str = "Pool";
 /// A cluster under Slurm.
 pub(super) const SLURM: &str = "Slurm";
 
@@ -143,6 +145,10 @@ pub(crate) fn runs_here(row: &ComputeRow) -> bool {
     kind_of(row).eq_ignore_ascii_case(super::LOCAL)
 }
 
+pub(crate) fn is_pool(row: &ComputeRow) -> bool {
+    kind_of(row).eq_ignore_ascii_case(POOL)
+}
+
 pub(crate) fn find(word: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name.eq_ignore_ascii_case(word))
 }
@@ -186,6 +192,9 @@ fn mistakes(kind: &str, inner: &Value) -> Vec<Mistake> {
             shape(named, &at, &mut bad);
         }
     }
+    if kind == POOL {
+        pool(inner, &mut bad);
+    }
     if let Some(port) = inner.get("sshPort").filter(|port| !port.is_null())
         && !port.as_u64().is_some_and(|port| (1..=65_535).contains(&port))
     {
@@ -196,6 +205,23 @@ fn mistakes(kind: &str, inner: &Value) -> Vec<Mistake> {
         ));
     }
     bad
+}
+
+/// What can be said of a pool without knowing its targets.
+fn pool(inner: &Value, bad: &mut Vec<Mistake>) {
+    let names: Vec<&str> = inner["targets"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if names.is_empty() {
+        bad.push(Mistake::new("properties.targets", "the pool has no targets", "name those to try, in order"));
+    }
+    if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+        let message = format!("`{}` is named twice", twice.1);
+        bad.push(Mistake::new("properties.targets", message, "name each target once"));
+    }
+    if let Some(most) = inner.get("maxData").filter(|most| !most.is_null())
+        && most.as_str().and_then(parse_bytes).is_none()
+    {
+        bad.push(Mistake::new("properties.maxData", format!("{most} is not an amount"), "write it like `10GiB`"));
+    }
 }
 
 /// What an instance type of a Slurm cluster may say.

@@ -42,7 +42,7 @@ pub(super) fn of(workspace: &WorkspaceRow, row: &ComputeRow, on: Option<&On>) ->
         let state = if leaving { "Deleting" } else { on.target.state.as_str() };
         properties.insert("provisioningState".into(), json!(state));
         properties.insert("provisioningErrors".into(), on.errors());
-    } else if check::runs_here(row) {
+    } else if check::runs_here(row) || check::is_pool(row) {
         properties.insert("provisioningState".into(), json!("Succeeded"));
         properties.insert("provisioningErrors".into(), Value::Null);
     } else {

@@ -1,16 +1,17 @@
 //! Submitting: a body is read, checked, resolved and stored in one transaction, so that what it refers to is there.
 
 use super::update::{Labels, change};
-use crate::{app::App, problem::Problem, resolve};
+use crate::{app::App, http::sharing, problem::Problem, resolve};
 use api::arm;
 use domain::{
-    JobName, JobState, Search,
-    pipeline::Graph,
+    JobName, JobState, Plan, Search,
+    pipeline::{Graph, StepJob},
+    sharing::Holder,
     spec::{Mistake, check},
 };
 use serde::Serialize;
 use serde_json::Value;
-use store::{Error, JobRow, NOWHERE, NewJob, Tx, WorkspaceRow};
+use store::{Error, JobRow, NOWHERE, NewJob, POOLED, Tx, WorkspaceRow};
 
 /// The experiment of jobs that name none.
 pub(crate) const DEFAULT_EXPERIMENT: &str = "Default";
@@ -43,8 +44,15 @@ pub(crate) fn submit(
         Err(mistakes) => return Ok(Submitted::Refused(Problem::mistakes(&format!("job `{name}`"), &mistakes))),
     };
     let seq = tx.insert_job(&new)?;
-    if let Some(leader) = leader {
-        tx.put_conductor(seq, &leader)?;
+    match leader {
+        Some(Leader::Pool(pooled)) => {
+            tx.put_choices(seq, &pooled.choices)?;
+            if !pooled.notice.is_empty() {
+                tx.add_event(seq, new.at, "notice", &pooled.notice)?;
+            }
+        }
+        Some(leader) => tx.put_conductor(seq, &leader)?,
+        None => {}
     }
     Ok(Submitted::Accepted(Box::new(born(seq, new))))
 }
@@ -57,10 +65,31 @@ pub(crate) fn prepare(
     job: (&JobName, &Value),
     by: String,
 ) -> Result<Prepared, Error> {
-    match arm::job::parent_kind(job.1) {
-        Some("Pipeline") => pipeline(app, workspace, tx, job, by),
-        Some("Sweep") => sweep(app, workspace, tx, job, by),
-        _ => command(app, workspace, tx, job, by),
+    let prepared = match arm::job::parent_kind(job.1) {
+        Some("Pipeline") => pipeline(app, workspace, tx, job, by)?,
+        Some("Sweep") => sweep(app, workspace, tx, job, by)?,
+        _ => command(app, workspace, tx, job, by)?,
+    };
+    let Ok((new, leader)) = &prepared else { return Ok(prepared) };
+    let holder = Holder { workspace: new.workspace.clone(), person: new.created_by.clone() };
+    let mistakes = sharing::never_fits(tx, &holder, plans(new, leader.as_ref()).into_iter())?;
+    Ok(if mistakes.is_empty() { prepared } else { Err(mistakes) })
+}
+
+/// Everything that would run, and where.
+fn plans<'p>(new: &'p NewJob, leader: Option<&'p Leader>) -> Vec<(&'p str, &'p Plan)> {
+    let step = |job: &'p StepJob| (job.target.as_str(), &job.plan);
+    match leader {
+        None => vec![(new.target.as_str(), &new.plan)],
+        Some(Leader::Pool(pooled)) => {
+            pooled.choices.iter().take(1).map(|one| (one.target.as_str(), &one.plan)).collect()
+        }
+        Some(Leader::Graph(graph)) => {
+            let run =
+                |one: &'p domain::pipeline::Step| step(one.search.as_ref().map_or(&one.job, |search| &search.trial));
+            graph.steps.iter().map(run).collect()
+        }
+        Some(Leader::Search(search)) => vec![step(&search.trial)],
     }
 }
 
@@ -73,6 +102,9 @@ pub(crate) type Prepared = Result<(NewJob, Option<Leader>), Vec<Mistake>>;
 pub(crate) enum Leader {
     Graph(Graph),
     Search(Box<Search>),
+    /// It does not consist of others, but where it runs is still to be chosen.
+    #[serde(skip)]
+    Pool(Box<resolve::Pooled>),
 }
 
 fn command(
@@ -87,7 +119,20 @@ fn command(
         Err(mistakes) => return Ok(Err(mistakes)),
     };
     let mut mistakes = check::command_job(&spec);
-    let resolved = match resolve::plan(app, workspace, tx, name, &spec)? {
+    let mut pooled = None;
+    let found = match resolve::pooled(app, workspace, tx, (name, &spec))? {
+        None => resolve::plan(app, workspace, tx, name, &spec)?,
+        Some(Err(mistakes)) => Err(mistakes),
+        Some(Ok(places)) => {
+            // Until one is chosen it is what it would be on the first.
+            let plan = places.choices.first().map(|choice| choice.plan.clone()).unwrap_or_default();
+            let (target, cluster) = (places.pool.clone(), POOLED.to_owned());
+            let max_retries = places.max_retries;
+            pooled = Some(Leader::Pool(Box::new(places)));
+            Ok(resolve::Resolved { plan, target, cluster, max_retries })
+        }
+    };
+    let resolved = match found {
         Ok(resolved) if mistakes.is_empty() => resolved,
         Ok(_) => return Ok(Err(mistakes)),
         Err(more) => {
@@ -112,7 +157,7 @@ fn command(
         parent: None,
         reused: None,
     };
-    Ok(Ok((new, None)))
+    Ok(Ok((new, pooled)))
 }
 
 fn pipeline(

@@ -1,6 +1,6 @@
 //! Why a job is where it is, in words, with its whole story and what its user could do next.
 
-use super::find;
+use super::{find, wait};
 use crate::{
     app::App,
     http::{At, clusters},
@@ -17,10 +17,13 @@ use store::JobRow;
 /// Where a job is and why, in words, with its whole story.
 pub(crate) async fn why(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
     let (_, row) = find(&app, &at).await?;
-    let wanted = row.clone();
-    let look =
-        app.store.read(move |tx| Ok((tx.events(wanted.job.seq)?, tx.ahead_of(&wanted)?, tx.cluster(&wanted.cluster)?)));
-    let (events, ahead, cluster) = look.await?;
+    let (wanted, then) = (row.clone(), app.clone());
+    let look = app.store.read(move |tx| {
+        let seq = wanted.job.seq;
+        let wait = wait::of(&then, tx, &wanted)?;
+        Ok((tx.events(seq)?, tx.ahead_of(&wanted)?, tx.cluster(&wanted.cluster)?, tx.pool_of(seq)?, wait))
+    });
+    let (events, ahead, cluster, pool, wait) = look.await?;
     let ahead = if matches!(row.job.state, JobState::Queued { .. } | JobState::Placed { .. }) { ahead } else { 0 };
     let (mut summary, mut hints) = explain(&row, ahead, app.now());
     let silent =
@@ -39,7 +42,7 @@ pub(crate) async fn why(State(app): State<App>, Path(at): Path<At>) -> Result<Js
     let events: Vec<Value> = events.iter().map(|e| json!({"at": e.at.iso(), "kind": e.kind, "text": e.text})).collect();
     Ok(Json(json!({
         "name": row.job.name, "status": row.job.state.status(), "phase": row.job.state.name(), "note": row.note,
-        "target": row.target, "ahead": ahead, "summary": summary, "failure": failure, "hints": hints, "events": events,
+        "target": row.target, "pool": pool, "quotas": wait.quotas, "first": wait.first, "expected": wait.expected, "ahead": ahead, "summary": summary, "failure": failure, "hints": hints, "events": events,
     })))
 }
 
@@ -66,6 +69,10 @@ fn explain(row: &JobRow, ahead: i64, now: Timestamp) -> (String, Vec<String>) {
             vec![format!("follow it: `peregrine job stream -n {name}`")],
         ),
         JobState::Finalizing { .. } => ("its command has ended; logs and outputs are being collected".into(), vec![]),
+        JobState::Stopping { since, reason, again: true, .. } => (
+            format!("it {reason}: asked to stop {} ago, it waits again as soon as it has gone", for_time(*since)),
+            vec![],
+        ),
         JobState::Stopping { since, .. } => {
             (format!("it was asked to stop {} ago and has not gone yet", for_time(*since)), vec![])
         }

@@ -4,7 +4,7 @@ use super::{Kind, find};
 use crate::{
     app::App,
     auth::Caller,
-    calendar::{Order, Schedule, refused, start},
+    calendar::{Order, Schedule, lost, refused, start},
     http::{At, Body, change},
     problem::Problem,
 };
@@ -28,6 +28,8 @@ pub(super) struct Live {
     schedule: Schedule,
     waiting: Option<ScheduleRow>,
     runs: Vec<ScheduleRun>,
+    /// Why it starts nothing although it is on.
+    lost: Option<String>,
 }
 
 /// Switches a schedule on or off, as its record says. One that is new and names no start begins now.
@@ -50,16 +52,20 @@ pub(super) fn switch(
     tx.put_schedule(&schedule.waiting(first, now))
 }
 
-pub(super) fn live(tx: &mut Tx<'_>, key: &RecordKey) -> Result<Option<Live>, Error> {
+pub(super) fn live(app: &App, tx: &mut Tx<'_>, key: &RecordKey) -> Result<Option<Live>, Error> {
     let Some(schedule) = Schedule::find(tx, &key.workspace, &key.name)? else { return Ok(None) };
     let waiting = tx.schedule(&key.workspace, &key.name)?;
-    Ok(Some(Live { schedule, waiting, runs: tx.schedule_runs(&key.workspace, &key.name, REMEMBERED)? }))
+    let (runs, lost) = (tx.schedule_runs(&key.workspace, &key.name, REMEMBERED)?, lost(app, &schedule));
+    Ok(Some(Live { schedule, waiting, runs, lost }))
 }
 
 impl Live {
     /// Where it is, in words for people.
     pub(super) fn words(&self) -> String {
         let Some(waiting) = &self.waiting else { return "off".to_owned() };
+        if let Some(why) = &self.lost {
+            return format!("starts nothing: {why}; delete it, and let someone who may make it anew");
+        }
         match (&waiting.watch, waiting.due_at) {
             (Some(watch), _) => format!("waits for {}", awaited(watch)),
             (None, Some(due)) => format!("starts next at {}", due.iso()),

@@ -153,7 +153,7 @@ impl Weaver<'_, '_> {
         };
         let made = match word(node, "type") {
             Some("do_while") => self.do_while(scope, known, &key, node, (&body, inner))?,
-            _ => self.parallel_for(scope, known, &key, node, (&body, inner))?,
+            _ => self.parallel_for(scope, known, name, (&body, inner))?,
         };
         self.promote_all(scope, known, inner, &format!("{}{body}", scope.path), &made);
         if word(node, "type") == Some("parallel_for") {
@@ -228,85 +228,6 @@ impl Weaver<'_, '_> {
         let fix = format!("bind one: `${{{{parent.jobs.{body}.outputs.x}}}}`");
         self.lookup.mistake(format!("{key}.condition"), message, fix);
         None
-    }
-
-    /// One turn for each item, so many at once; outputs of the same name lie together in one folder.
-    fn parallel_for(
-        &mut self,
-        scope: &Scope<'_>,
-        known: &mut Known,
-        key: &str,
-        node: &Value,
-        (body, inner): (&str, &Value),
-    ) -> Result<BTreeMap<String, Made>, Error> {
-        let Some(items) = self.items(scope, known, &format!("{key}.items"), &node["items"]) else {
-            return Ok(BTreeMap::new());
-        };
-        let mut tie = Tie { fresh: true, ..scope.tie.clone() };
-        let most = some(node, "max_concurrency").and_then(scalar).and_then(|text| text.parse::<usize>().ok());
-        if let Some(most) = most.filter(|most| *most > 0) {
-            tie.group = Some(self.graph.groups.len());
-            self.graph.groups.push(most);
-        }
-        let path = format!("{}{body}", scope.path);
-        let mut all: BTreeMap<String, Made> = BTreeMap::new();
-        for (at, (item, given)) in items.into_iter().enumerate() {
-            let given = given.into_iter().map(|(name, text)| (name, Feed::Literal(text))).collect();
-            let turn =
-                Turn { path: format!("{path}.{at}"), given, looped: true, gathered: Some(item), tie: tie.clone() };
-            let (made, _) = self.node(scope, known, inner, &turn)?;
-            if self.stop || !self.lookup.bad.is_empty() {
-                break;
-            }
-            for (output, made) in made.into_iter().filter(|(output, _)| output != "artifacts") {
-                match all.get_mut(&output) {
-                    Some(whole) => whole.source.steps.extend(made.source.steps),
-                    None => {
-                        let folder = Some(self.gathered(&path, &output)?);
-                        all.insert(output, Made { folder, kind: "uri_folder".to_owned(), ..made });
-                    }
-                }
-            }
-        }
-        Ok(all)
-    }
-
-    /// The items of a loop, each with a word for it and the inputs it gives.
-    fn items(
-        &mut self,
-        scope: &Scope<'_>,
-        known: &Known,
-        key: &str,
-        sent: &Value,
-    ) -> Option<Vec<(String, BTreeMap<String, String>)>> {
-        let fix = "write a list of maps, a map of maps, or either as JSON text; items that a step makes are not known in time";
-        let feed = match sent {
-            Value::String(text) => match read::binding(text) {
-                Some(binding) => self.bound(scope, known, key, &binding),
-                None => Some(Feed::Literal(text.clone())),
-            },
-            _ => None,
-        };
-        let value = match feed {
-            Some(Feed::Literal(text)) => serde_json::from_str(&text).unwrap_or(Value::Null),
-            _ => sent.clone(),
-        };
-        let given =
-            |item: &Value| entries(item).filter_map(|(name, value)| Some((name.clone(), scalar(value)?))).collect();
-        let items: Vec<(String, BTreeMap<String, String>)> = match &value {
-            Value::Array(many) if many.iter().all(Value::is_object) => {
-                many.iter().enumerate().map(|(at, item)| (at.to_string(), given(item))).collect()
-            }
-            Value::Object(many) if many.values().all(Value::is_object) => {
-                many.iter().map(|(name, item)| (name.clone(), given(item))).collect()
-            }
-            _ => Vec::new(),
-        };
-        if items.is_empty() {
-            self.lookup.mistake(key, "the loop has no items", fix);
-            return None;
-        }
-        Some(items)
     }
 }
 

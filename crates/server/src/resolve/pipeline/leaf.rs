@@ -346,7 +346,7 @@ fn made(at: usize, declared: &BTreeMap<String, Port>) -> BTreeMap<String, Made> 
 }
 
 /// The name of a step's job: its pipeline's name and its path, in which a `-` stands for each `.`.
-fn job_name(pipeline: &JobName, path: &str) -> JobName {
+pub(super) fn job_name(pipeline: &JobName, path: &str) -> JobName {
     let whole = format!("{pipeline}_{}", path.replace('.', "-"));
     let kept = match whole.len() > NAME_BYTES || !whole.is_ascii() {
         true => {

@@ -1,0 +1,59 @@
+//! `compute list-usage --by …`: who has what now, and who has used how much lately.
+
+use super::text;
+use crate::{
+    args::place::UsageBy,
+    commands::{Context, Session},
+    failure::{Doing, Done},
+    output::Column,
+};
+use api::arm::{PROVIDER, Scope};
+use domain::resources::humane_bytes;
+use serde_json::{Value, json};
+
+const COLUMNS: &[Column] = &[
+    Column::new("WHO", |item| text(item, "name")).whole(),
+    Column::new("JOBS", |item| text(item, "jobs")),
+    Column::new("CPUS", |item| text(item, "cpus")),
+    Column::new("MEMORY", |item| humane_bytes(item["memory_bytes"].as_u64().unwrap_or(0))),
+    Column::new("GPUS", |item| text(item, "gpus")),
+    Column::new("CORE-HOURS OF 7 DAYS", |item| text(item, "core_hours")),
+];
+
+pub(super) async fn run(context: &Context, by: UsageBy) -> Done {
+    let session = context.session().await?;
+    let mut rows = Vec::new();
+    match by {
+        UsageBy::User => {
+            let people = of(&session, &session.scope.workspace).await?;
+            rows.extend(people.iter().map(|one| row(&text(one, "user"), std::slice::from_ref(one))));
+        }
+        UsageBy::Workspace => {
+            let path = format!("/subscriptions/{}/providers/{PROVIDER}/workspaces", session.scope.subscription);
+            let found = session.client.list(&path, usize::MAX).await.doing(|| "cannot list workspaces".to_owned())?;
+            for name in found.iter().map(|workspace| text(workspace, "name")) {
+                rows.push(row(&name, &of(&session, &name).await?));
+            }
+        }
+    }
+    context.output.list(rows, COLUMNS)
+}
+
+async fn of(session: &Session<'_>, workspace: &str) -> Done<Vec<Value>> {
+    let scope = Scope { workspace: workspace.to_owned(), ..session.scope.clone() };
+    let answer: Value = session
+        .client
+        .get(&format!("{}/usage", scope.path()))
+        .await
+        .doing(|| format!("cannot see what workspace `{workspace}` uses"))?;
+    Ok(answer["value"].as_array().cloned().unwrap_or_default())
+}
+
+fn row(name: &str, people: &[Value]) -> Value {
+    let sum = |key: &str| people.iter().filter_map(|one| one[key].as_f64()).sum::<f64>();
+    let whole = |key: &str| people.iter().filter_map(|one| one[key].as_u64()).sum::<u64>();
+    json!({
+        "name": name, "jobs": whole("jobs"), "cpus": sum("cpus"), "memory_bytes": whole("memoryBytes"),
+        "gpus": whole("gpus"), "core_hours": (sum("coreHours") * 1000.0).round() / 1000.0,
+    })
+}

@@ -1,0 +1,91 @@
+//! What a waiting job waits for, as of now: quotas, who goes first and why, and when there may be room for it.
+
+use crate::{app::App, http::sharing};
+use domain::{
+    JobState, Timestamp,
+    sharing::{
+        Holder,
+        estimate::{self, Busy},
+        fair,
+    },
+};
+use std::collections::BTreeSet;
+use store::{Error, HERE, HeldRow, HolderJob, JobRow, Tx};
+
+/// How many people a sentence names.
+const NAMED: usize = 5;
+
+#[derive(Debug, Default)]
+pub(super) struct Wait {
+    /// Of each quota that counts it, what is in use and by whom.
+    pub(super) quotas: Vec<String>,
+    /// Who goes first although their jobs have the same priority.
+    pub(super) first: Vec<String>,
+    pub(super) expected: Option<String>,
+}
+
+/// Nothing for a job that does not wait.
+pub(super) fn of(app: &App, tx: &mut Tx<'_>, row: &JobRow) -> Result<Wait, Error> {
+    if !matches!(row.job.state, JobState::Queued { .. } | JobState::Placed { .. }) {
+        return Ok(Wait::default());
+    }
+    let now = app.now();
+    let holder = Holder { workspace: row.job.workspace.clone(), person: row.created_by.clone() };
+    let ledger = sharing::ledger(tx, Some(&holder.workspace), now)?;
+    Ok(Wait {
+        quotas: ledger.in_use(&holder, &row.target),
+        first: first(app, tx, row, &holder)?,
+        expected: if row.cluster == HERE { expected(app, tx, row, now)? } else { None },
+    })
+}
+
+/// Those who have used less lately and wait for the same.
+fn first(app: &App, tx: &mut Tx<'_>, row: &JobRow, me: &Holder) -> Result<Vec<String>, Error> {
+    let now = app.now();
+    let half_life_ms = i64::try_from(app.settings.half_life.as_millis()).unwrap_or(i64::MAX);
+    let held = tx.held(now)?;
+    let waits = |one: &&HeldRow| one.pending > 0 && one.cluster == row.cluster && one.priority == row.job.priority;
+    let mut others: BTreeSet<Holder> = held.iter().filter(waits).map(|one| one.held.holder.clone()).collect();
+    for other in tx.waiting_holders(&row.cluster)? {
+        let front = tx.queue_of(&row.cluster, &other, 1)?;
+        if front.first().is_some_and(|first| first.job.priority >= row.job.priority) {
+            others.insert(other);
+        }
+    }
+    others.remove(me);
+    let used = |tx: &mut Tx<'_>, holder: &Holder| {
+        let busy: u64 = held.iter().filter(|one| one.held.holder == *holder).map(|one| one.busy).sum();
+        tx.used(holder, now, half_life_ms).map(|ended| ended + busy as f64)
+    };
+    let mine = used(tx, me)?;
+    let mut ahead = Vec::new();
+    for other in others {
+        let theirs = used(tx, &other)?;
+        if theirs < mine {
+            ahead.push((theirs, other));
+        }
+    }
+    ahead.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let said = |(theirs, other): &(f64, Holder)| {
+        let (theirs, mine) = (fair::humane(*theirs), fair::humane(mine));
+        format!("`{}` goes first, having used {theirs} lately to the {mine} of `{}`", other.person, me.person)
+    };
+    Ok(ahead.iter().take(NAMED).map(said).collect())
+}
+
+/// When this machine has room for it.
+fn expected(app: &App, tx: &mut Tx<'_>, row: &JobRow, now: Timestamp) -> Result<Option<String>, Error> {
+    let (Some(capacity), Some(plan)) = (app.capacity(), tx.plan(row.job.seq)?) else { return Ok(None) };
+    let mut free = capacity;
+    let mut busy = Vec::new();
+    for HolderJob { job, needs, experiment, timeout, .. } in tx.holders_here()? {
+        free = free.minus(&needs);
+        let started = job.state.started_at();
+        let end = |ms: i64| started.map(|at| Timestamp((at.0 + ms).max(now.0)));
+        let limit =
+            timeout.and_then(|seconds| i64::try_from(seconds).ok()).and_then(|seconds| seconds.checked_mul(1000));
+        let likely = tx.usual_length(&job.workspace, &experiment)?.and_then(end);
+        busy.push(Busy { name: job.name.to_string(), needs, latest: limit.and_then(end), likely });
+    }
+    Ok(estimate::when(&plan.needs(), &free, busy))
+}

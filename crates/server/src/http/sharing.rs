@@ -1,0 +1,176 @@
+//! Quotas and who uses how much: of a workspace's people, and of its targets.
+
+use super::{At, Body};
+use crate::{app::App, auth::Caller, problem::Problem};
+use api::arm::scalar;
+use axum::{
+    Extension, Json,
+    extract::{Path, State},
+};
+use domain::{
+    Plan, Resources, Role, Timestamp,
+    access::EVERYWHERE,
+    resources::{parse_bytes, parse_cpu},
+    sharing::{Held, Holder, Ledger, Limits, Quota, Whom, fair::HOUR_MS},
+    spec::Mistake,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use store::{Error, Tx};
+
+/// What people have used is shown for this long.
+const LATELY_MS: i64 = 7 * 24 * HOUR_MS;
+
+/// A quota to set; one without amounts is taken away.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Wanted {
+    /// Nobody for the workspace as a whole, `*` for everyone in it each.
+    #[serde(default)]
+    user: String,
+    target: Option<String>,
+    cpus: Option<Value>,
+    memory: Option<Value>,
+    gpus: Option<u64>,
+    jobs: Option<u64>,
+}
+
+/// The quotas of a workspace, and what of each is in use by whom.
+pub(crate) async fn quotas(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
+    let workspace = app.workspace(&at.workspace).await?;
+    let (name, now) = (workspace.name.clone(), app.now());
+    let ledger = app.store.read(move |tx| ledger(tx, Some(&name), now)).await?;
+    let shown = ledger.shown(&workspace.name).into_iter().map(|(quota, by)| view(quota, &by));
+    Ok(Json(json!({"value": shown.collect::<Vec<_>>()})))
+}
+
+/// Sets a quota. What a workspace may have as a whole is for an owner of the server to say.
+pub(crate) async fn put_quota(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Extension(caller): Extension<Caller>,
+    Body(wanted): Body<Wanted>,
+) -> Result<Json<Value>, Problem> {
+    let workspace = app.workspace(&at.workspace).await?;
+    let quota = quota(&workspace.name, &wanted)?;
+    let there = app.store.read({
+        let name = workspace.name.clone();
+        move |tx| tx.quotas(Some(&name))
+    });
+    let same = |one: &Quota| one.whom == quota.whom && one.target == quota.target;
+    if quota.limits.is_empty() && !there.await?.iter().any(same) {
+        return Err(Problem::not_found("quota", &quota.called()));
+    }
+    if quota.whom == Whom::All && !caller.may(EVERYWHERE, Role::Owner) {
+        return Err(Problem::forbidden(
+            "the quota of a workspace as a whole is set by an owner of the server (a role in every workspace); \
+             owners of a workspace set those of its users",
+        ));
+    }
+    let (kept, now) = (quota.clone(), app.now());
+    let write = app.store.write(move |tx| match kept.limits.is_empty() {
+        true => tx.delete_quota(&kept.workspace, &kept.whom, kept.target.as_deref()).map(drop),
+        false => tx.put_quota(&kept, &caller.name, now),
+    });
+    write.await?;
+    Ok(Json(view(&quota, &[])))
+}
+
+/// Who has what now, and who has used how much lately.
+pub(crate) async fn usage(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
+    let workspace = app.workspace(&at.workspace).await?;
+    let (name, now) = (workspace.name.clone(), app.now());
+    let look = app.store.read(move |tx| {
+        let held: Vec<_> = tx.held(now)?.into_iter().filter(|row| row.held.holder.workspace == name).collect();
+        Ok((held, tx.used_since(Some(&name), Timestamp(now.0 - LATELY_MS))?))
+    });
+    let (held, used) = look.await?;
+    let mut people: BTreeMap<String, (Resources, u64, i64)> = BTreeMap::new();
+    for (holder, core_ms) in used {
+        people.entry(holder.person).or_default().2 += core_ms;
+    }
+    for row in held {
+        let Held { holder, resources, jobs, .. } = row.held;
+        let one = people.entry(holder.person).or_default();
+        *one = (one.0.plus(&resources), one.1 + jobs, one.2 + i64::try_from(row.busy).unwrap_or(0));
+    }
+    let view = |(person, (now, jobs, core_ms)): (String, (Resources, u64, i64))| {
+        json!({
+            "user": person, "jobs": jobs, "cpus": now.cpu_milli as f64 / 1000.0, "memoryBytes": now.memory_bytes,
+            "gpus": now.gpus, "coreHours": (core_ms as f64 / HOUR_MS as f64 * 1000.0).round() / 1000.0,
+        })
+    };
+    Ok(Json(json!({"value": people.into_iter().map(view).collect::<Vec<_>>()})))
+}
+
+/// The quotas of a workspace, or of all, with what is in use.
+pub(crate) fn ledger(tx: &mut Tx<'_>, workspace: Option<&str>, now: Timestamp) -> Result<Ledger, Error> {
+    let quotas = tx.quotas(workspace)?;
+    let held: Vec<Held> =
+        if quotas.is_empty() { Vec::new() } else { tx.held(now)?.into_iter().map(|row| row.held).collect() };
+    Ok(Ledger::new(quotas, &held))
+}
+
+/// Work that no quota will ever leave room for is refused now, not left to wait for ever.
+pub(crate) fn never_fits<'p>(
+    tx: &mut Tx<'_>,
+    holder: &Holder,
+    plans: impl Iterator<Item = (&'p str, &'p Plan)>,
+) -> Result<Vec<Mistake>, Error> {
+    let ledger = Ledger::new(tx.quotas(Some(&holder.workspace))?, &[]);
+    if ledger.is_empty() {
+        return Ok(Vec::new());
+    }
+    let fix = "ask for less, or have the quota raised: `peregrine workspace quota`";
+    let one = |(target, plan): (&str, &Plan)| {
+        let why = ledger.of(holder, target).find_map(|quota| quota.never(&plan.needs()));
+        why.map(|why| Mistake::new("resources", why, fix))
+    };
+    Ok(plans.filter_map(one).collect())
+}
+
+fn quota(workspace: &str, wanted: &Wanted) -> Result<Quota, Problem> {
+    let read = |key: &str, value: &Option<Value>, parse: fn(&str) -> Option<u64>| {
+        let Some(value) = value.as_ref().filter(|value| !value.is_null()) else { return Ok(None) };
+        let amount = scalar(value).and_then(|text| parse(&text));
+        amount
+            .map(Some)
+            .ok_or_else(|| Problem::bad(format!("`{key}` is not an amount: {value}; write it like `4` or `8Gi`")))
+    };
+    if wanted.user.chars().any(char::is_control) || wanted.user.chars().count() > 100 {
+        return Err(Problem::bad("`user` must have at most 100 characters, none of them control characters"));
+    }
+    Ok(Quota {
+        workspace: workspace.to_owned(),
+        whom: Whom::parse(&wanted.user),
+        target: wanted.target.clone().filter(|target| !target.is_empty()),
+        limits: Limits {
+            cpu_milli: read("cpus", &wanted.cpus, parse_cpu)?,
+            memory_bytes: read("memory", &wanted.memory, parse_bytes)?,
+            gpus: wanted.gpus,
+            jobs: wanted.jobs,
+        },
+    })
+}
+
+fn view(quota: &Quota, by: &[(String, Limits)]) -> Value {
+    let amounts = |limits: &Limits| {
+        json!({
+            "cpus": limits.cpu_milli.map(|milli| milli as f64 / 1000.0), "memoryBytes": limits.memory_bytes,
+            "gpus": limits.gpus, "jobs": limits.jobs,
+        })
+    };
+    let in_use: Vec<Value> = by
+        .iter()
+        .map(|(person, used)| {
+            let mut one = amounts(used);
+            one["user"] = json!(person);
+            one
+        })
+        .collect();
+    json!({
+        "user": quota.whom.as_str(), "target": quota.target, "limits": amounts(&quota.limits),
+        "described": format!("{}: {}", quota.called(), quota.limits.humane()), "inUse": in_use,
+    })
+}

@@ -1,0 +1,111 @@
+//! Quotas, pools and who uses what, over HTTP.
+
+use crate::{Server, WS, ask, job_body};
+use domain::{JobEvent, Role};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+fn sized(cpus: u32) -> Value {
+    let mut body = job_body();
+    body["properties"]["resources"] = json!({"instanceCount": cpus});
+    body
+}
+
+#[tokio::test]
+async fn a_quota_is_set_by_owners_shown_with_what_is_in_use_and_taken_away() {
+    let server = Server::start().await;
+    let made = json!({"name": "tom", "role": Role::Owner, "workspace": "default"});
+    let made = server.post("/admin/v1/principals", made).await.expect(201);
+    let tom = server.with_token(made["token"].as_str().unwrap());
+    let path = format!("{WS}/quotas");
+    let put = |body: Value| ask(&tom, Method::PUT, &path, Some(body));
+    let (code, message) = put(json!({"cpus": 4})).await.refused(403);
+    assert!(code == "AuthorizationFailed" && message.contains("owner of the server"), "{message}");
+    let set =
+        put(json!({"user": "*", "cpus": "2500m", "memory": "8Gi", "jobs": 3, "target": "local"})).await.expect(200);
+    assert_eq!(set["limits"], json!({"cpus": 2.5, "memoryBytes": 8_u64 << 30, "gpus": null, "jobs": 3}));
+    assert_eq!(server.put("quotas", json!({"cpus": 4})).await.status, 200);
+    for (bad, expect) in [
+        (json!({"cpus": "lots"}), "`cpus` is not an amount"),
+        (json!({"memory": true}), "`memory` is not an amount"),
+        (json!({"cpu": 2}), "cpu"),
+        (json!({"jobs": -1}), "-1"),
+    ] {
+        let (_, message) = server.put("quotas", bad).await.refused(400);
+        assert!(message.contains(expect), "{message}");
+    }
+    let listed = server.get("quotas").await.expect(200);
+    let all: Vec<&str> = listed["value"].as_array().unwrap().iter().map(|one| one["user"].as_str().unwrap()).collect();
+    assert_eq!(all, ["", "*"]);
+    put(json!({"user": "*", "target": "local"})).await.expect(200);
+    put(json!({"user": "*", "target": "local"})).await.refused(404);
+    let audit = server.get("audit").await.expect(200);
+    assert!(audit.to_string().contains("quota_put"), "{audit}");
+}
+
+#[tokio::test]
+async fn a_job_larger_than_its_quota_is_refused_and_one_that_waits_says_who_has_what() {
+    let server = Server::start().await;
+    server.put("quotas", json!({"jobs": 1, "cpus": 2})).await.expect(200);
+    let (_, message) = server.put("jobs/large", sized(4)).await.refused(400);
+    assert!(message.contains("and the quota of workspace `default` is 2 CPUs"), "{message}");
+    server.submit("a").await;
+    server.submit("b").await;
+    server.place("a").await;
+    let why = server.get("jobs/b/why").await.expect(200);
+    let quota = why["quotas"][0].as_str().unwrap();
+    assert!(quota.contains("1 of 1 job in use (`"), "{quota}");
+    let usage = server.get("usage").await.expect(200);
+    assert_eq!((&usage["value"][0]["jobs"], usage["value"].as_array().unwrap().len()), (&json!(1), 1), "{usage}");
+}
+
+#[tokio::test]
+async fn a_job_that_makes_way_is_queued_and_says_for_whom() {
+    let server = Server::start().await;
+    server.submit("a").await;
+    server.place("a").await;
+    let now = server::clock::now();
+    let made = server.store.write(move |tx| {
+        let mut job = tx.job("default", "a")?.unwrap().job;
+        job.apply(JobEvent::Started, now).unwrap();
+        tx.put_job(&job, None, now)?;
+        tx.preempt_job(job.seq, "makes way for `b`, which has a higher priority", now)
+    });
+    assert!(made.await.unwrap());
+    let why = server.get("jobs/a/why").await.expect(200);
+    assert_eq!(why["status"], "Queued");
+    assert!(why["summary"].as_str().unwrap().contains("makes way for `b`"), "{why}");
+}
+
+#[tokio::test]
+async fn a_pool_names_targets_that_are_there_and_no_pools() {
+    let server = Server::start().await;
+    let pool = |targets: Value, most: Value| json!({"location": "local", "properties": {"computeType": "Pool", "properties": {"targets": targets, "maxData": most}}});
+    server.put("computes/anywhere", pool(json!(["local"]), json!("10GiB"))).await.expect(201);
+    let shown = server.get("computes/anywhere").await.expect(200);
+    assert_eq!(shown["properties"]["provisioningState"], "Succeeded");
+    for (name, targets, most, expect) in [
+        ("p", json!(["nowhere"]), Value::Null, "there is no compute target `nowhere`"),
+        ("p", json!(["local", "anywhere"]), Value::Null, "`anywhere` in `targets` of pool `p` is a pool itself"),
+        ("p", json!(["p"]), Value::Null, "is a pool itself"),
+        ("p", json!([]), Value::Null, "no targets"),
+        ("p", json!(["local", "local"]), Value::Null, "named twice"),
+        ("p", json!(["local"]), json!("much"), "is not an amount"),
+    ] {
+        let answer = server.put(&format!("computes/{name}"), pool(targets, most)).await;
+        assert!(answer.status >= 400 && answer.status < 500, "{}", answer.text());
+        assert!(answer.text().contains(expect), "{expect}: {}", answer.text());
+    }
+    let mut job = job_body();
+    job["properties"]["computeId"] = json!("azureml:anywhere");
+    server.put("jobs/pooled", job).await.expect(201);
+    let why = server.get("jobs/pooled/why").await.expect(200);
+    assert_eq!((&why["pool"], &why["target"]), (&json!("anywhere"), &json!("anywhere")));
+    let chosen = server.store.read(|tx| {
+        let row = tx.job("default", "pooled")?.unwrap();
+        Ok((row.cluster, tx.choices(row.job.seq)?))
+    });
+    let (cluster, choices) = chosen.await.unwrap();
+    assert_eq!(cluster, store::POOLED);
+    assert_eq!(choices.iter().map(|one| one.target.as_str()).collect::<Vec<_>>(), ["local"]);
+}
