@@ -43,6 +43,8 @@ pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
         bell.mark_unchanged();
         match tick(&cx).await {
             Ok(_) => {}
+            // Someone else changed a job first; what is there now is looked at.
+            Err(Error::Conflict) => continue,
             Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "a scheduling round failed"),
         }
         let next = async {
