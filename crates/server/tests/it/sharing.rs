@@ -85,12 +85,12 @@ async fn a_pool_names_targets_that_are_there_and_no_pools() {
     let shown = server.get("computes/anywhere").await.expect(200);
     assert_eq!(shown["properties"]["provisioningState"], "Succeeded");
     for (name, targets, most, expect) in [
-        ("p", json!(["nowhere"]), Value::Null, "there is no compute target `nowhere`"),
-        ("p", json!(["local", "anywhere"]), Value::Null, "`anywhere` in `targets` of pool `p` is a pool itself"),
-        ("p", json!(["p"]), Value::Null, "is a pool itself"),
-        ("p", json!([]), Value::Null, "no targets"),
-        ("p", json!(["local", "local"]), Value::Null, "named twice"),
-        ("p", json!(["local"]), json!("much"), "is not an amount"),
+        ("pp", json!(["nowhere"]), Value::Null, "there is no compute target `nowhere`"),
+        ("pp", json!(["local", "anywhere"]), Value::Null, "`anywhere` in `targets` of pool `pp` is a pool itself"),
+        ("pp", json!(["pp"]), Value::Null, "is a pool itself"),
+        ("pp", json!([]), Value::Null, "no targets"),
+        ("pp", json!(["local", "local"]), Value::Null, "named twice"),
+        ("pp", json!(["local"]), json!("much"), "is not an amount"),
     ] {
         let answer = server.put(&format!("computes/{name}"), pool(targets, most)).await;
         assert!(answer.status >= 400 && answer.status < 500, "{}", answer.text());
