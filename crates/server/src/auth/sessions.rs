@@ -16,7 +16,7 @@ use std::{
     path::PathBuf,
     sync::{Mutex, MutexGuard, OnceLock},
 };
-use store::secrets::{Keyring, hex};
+use store::secrets::{Keyring, hex, write_owner_only};
 
 /// The header of our own page's requests, which no other page can send here.
 pub(crate) const MARK: &str = "x-peregrine-studio";
@@ -56,10 +56,7 @@ impl Sessions {
         let ended = lines.filter_map(|(id, until)| Some((id.to_owned(), Timestamp(until.parse().ok()?))));
         let ended: HashMap<String, Timestamp> = ended.filter(|(_, until)| now < *until).collect();
         let kept: String = ended.iter().map(|(id, until)| line(id, *until)).collect();
-        // The old file stays whole until the new one is there.
-        let fresh = file.with_extension("new");
-        fs::write(&fresh, kept)?;
-        fs::rename(&fresh, &file)?;
+        write_owner_only(&file, kept.as_bytes())?;
         *self.over() = ended;
         let _only_once = self.file.set(file);
         Ok(())
