@@ -20,8 +20,8 @@ fn over_quota_a_job_waits_and_says_for_what_and_a_pool_finds_it_a_place() {
     home.ok(&["compute", "create", "-f", "pool.yml"]);
     home.begin("second", "echo second", "compute: azureml:anywhere");
     home.until("the quota to be named", || why(&home, "second").contains("1 of 1 job in use"));
-    let listed = home.ok(&["workspace", "quota"]);
-    assert!(listed.contains("each user") && listed.contains("1 jobs"), "{listed}");
+    let listed = home.json(&["workspace", "quota"]);
+    assert_eq!((&listed[0]["user"], &listed[0]["limits"]["jobs"]), (&"*".into(), &1.into()), "{listed}");
     let used = home.json(&["compute", "list-usage", "--by", "user"]);
     assert_eq!(used[0]["jobs"], 1, "{used}");
     home.file("go", "");
