@@ -11,5 +11,5 @@ peregrine batch-deployment create -f deployment.yml --set-default -o none
 job=$(peregrine batch-endpoint invoke -n house-prices-nightly --input data --query name -o tsv)
 peregrine job stream -n "$job"
 peregrine job download -n "$job" --output-name score -p "$got"
-find "$got" -name prices.csv -exec cat {} + | tee /dev/stderr | grep --quiet "mill,240000"
+find "$got" -name prices.csv -exec cat {} + | tee -a /dev/stderr | grep --quiet "mill,240000"
 peregrine batch-endpoint list-jobs -n house-prices-nightly -o table

@@ -45,4 +45,4 @@ cleanup() {
 trap cleanup EXIT
 peregrine online-endpoint create -f endpoint.yml -o none
 peregrine online-deployment create -f blue.yml --all-traffic -o none
-peregrine online-endpoint invoke -n word-count --request-file request.txt | tee /dev/stderr | grep --quiet '"words": 9'
+peregrine online-endpoint invoke -n word-count --request-file request.txt | tee -a /dev/stderr | grep --quiet '"words": 9'

@@ -7,6 +7,6 @@ trap 'peregrine online-endpoint delete -n house-prices --yes' EXIT
 
 peregrine online-endpoint create -f endpoint.yml -o none
 peregrine online-deployment create -f blue.yml --all-traffic -o none
-peregrine online-endpoint invoke -n house-prices --request-file request.json | tee /dev/stderr | grep --quiet 240000
+peregrine online-endpoint invoke -n house-prices --request-file request.json | tee -a /dev/stderr | grep --quiet 240000
 peregrine online-deployment get-logs -n blue -e house-prices | grep "loaded"
 peregrine online-endpoint test -n house-prices -r request.json --rps 20 --duration 3s -o table

@@ -7,7 +7,7 @@ trap 'peregrine online-endpoint delete -n celsius --yes' EXIT
 
 peregrine online-endpoint create -f endpoint.yml -o none
 peregrine online-deployment create -f blue.yml --all-traffic -o none
-peregrine online-endpoint invoke -n celsius --request-file request.json | tee /dev/stderr | grep --quiet '\[100.0, 0.0\]'
+peregrine online-endpoint invoke -n celsius --request-file request.json | tee -a /dev/stderr | grep --quiet '\[100.0, 0.0\]'
 # What does not fit the signature is the caller's mistake, and is said to be.
 if peregrine online-endpoint invoke -n celsius --request-file wrong.json 2>wrong.txt; then exit 1; fi
 grep --quiet fahrenheit wrong.txt

@@ -16,7 +16,7 @@ job=$(peregrine schedule trigger -n retrain --query job_name -o tsv)
 peregrine job stream -n "$job"
 peregrine online-endpoint create -n house-loop -o none
 peregrine online-deployment create -f blue.yml --all-traffic -o none
-peregrine online-endpoint invoke -n house-loop -r request.json | tee /dev/stderr | grep --quiet 200000
+peregrine online-endpoint invoke -n house-loop -r request.json | tee -a /dev/stderr | grep --quiet 200000
 
 # From here on the loop runs by itself: new data is all it takes.
 peregrine schedule create -f rollout.yml -o none
@@ -26,6 +26,6 @@ for _ in $(seq 120); do
     grep --quiet 300000 <<<"$answer" && break
     sleep 1
 done
-echo "$answer" | tee /dev/stderr | grep --quiet 300000
+echo "$answer" | tee -a /dev/stderr | grep --quiet 300000
 peregrine schedule show -n retrain --query 'peregrine.runs[].[cause, made]' -o tsv
 peregrine schedule show -n rollout --query 'peregrine.runs[].[cause, made]' -o tsv
