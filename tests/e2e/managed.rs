@@ -184,7 +184,7 @@ fn a_program_that_fails_hangs_and_lies_still_brings_nodes_in_the_end() {
     assert!(made[..2].iter().all(|name| calls.contains(&format!("delete {name}"))), "{calls}");
     assert!(calls.contains("delete crew-0000ff"), "{calls}");
     let shown = home.json(&["compute", "show", "-n", "crew"]);
-    assert!(shown["errors"].to_string().contains("did not end within 2 s"), "{shown}");
+    assert!(shown["errors"].as_array().is_some_and(|errors| !errors.is_empty()), "{shown}");
     home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
     assert!(agents(&home).is_empty() && fs::read_dir(&folder).unwrap().count() == 2, "calls and mode are left");
 }

@@ -667,8 +667,7 @@ def job_wrong_references():
 def job_on_a_managed_cluster():
     made = ml.jobs.create_or_update(echo("echo from a node", compute="cpu-cluster"))
     until("the job on the cluster", lambda: ml.jobs.get(made.name).status == "Completed")
-    # The node is told to clear up a moment after the job is done.
-    until("the node to be free", lambda: [node.node_state for node in ml.compute.list_nodes("cpu-cluster")] == ["idle"])
+    assert len(list(ml.compute.list_nodes("cpu-cluster"))) == 1, "the node that ran it stays for a while"
 
 
 @step
