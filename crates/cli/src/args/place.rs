@@ -189,15 +189,8 @@ pub(crate) struct ComputeCreate {
     /// Size of each machine of a cluster or instance
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<String>,
-    /// Machines a cluster keeps
-    #[arg(long, value_name = "N")]
-    pub(crate) min_instances: Option<u32>,
-    /// Machines a cluster may have
-    #[arg(long, value_name = "N")]
-    pub(crate) max_instances: Option<u32>,
-    /// Seconds until an idle machine goes
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) idle_time_before_scale_down: Option<u32>,
+    #[command(flatten)]
+    pub(crate) scale: Scale,
     /// `dedicated` or `low_priority`
     #[arg(long, value_name = "TIER")]
     pub(crate) tier: Option<String>,
@@ -233,10 +226,9 @@ pub(crate) struct ComputeCreate {
     pub(crate) no_wait: bool,
 }
 
+/// How many nodes a managed cluster has.
 #[derive(Debug, Args)]
-pub(crate) struct ComputeUpdate {
-    #[command(flatten)]
-    pub(crate) update: Update,
+pub(crate) struct Scale {
     /// Machines a cluster keeps
     #[arg(long, value_name = "N")]
     pub(crate) min_instances: Option<u32>,
@@ -246,6 +238,14 @@ pub(crate) struct ComputeUpdate {
     /// Seconds until an idle machine goes
     #[arg(long, value_name = "SECONDS")]
     pub(crate) idle_time_before_scale_down: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ComputeUpdate {
+    #[command(flatten)]
+    pub(crate) update: Update,
+    #[command(flatten)]
+    pub(crate) scale: Scale,
 }
 
 #[derive(Debug, Args)]

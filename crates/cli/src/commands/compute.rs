@@ -133,9 +133,9 @@ fn settings(args: &ComputeCreate) -> impl Iterator<Item = (String, Value)> {
     let count = |value: Option<u32>| value.map(|value| json!(value));
     let all = [
         ("size", text(&args.size)),
-        ("min_instances", count(args.min_instances)),
-        ("max_instances", count(args.max_instances)),
-        ("idle_time_before_scale_down", count(args.idle_time_before_scale_down)),
+        ("min_instances", count(args.scale.min_instances)),
+        ("max_instances", count(args.scale.max_instances)),
+        ("idle_time_before_scale_down", count(args.scale.idle_time_before_scale_down)),
         ("tier", text(&args.tier)),
         ("resource_id", text(&args.resource_id)),
         ("namespace", text(&args.namespace)),
@@ -182,10 +182,10 @@ async fn update(context: &Context, args: &ComputeUpdate) -> Done {
 
 /// Changes how many nodes a cluster has; whether anything was asked for.
 fn rescale(target: &mut Value, args: &ComputeUpdate) -> Done<bool> {
-    let idle = args.idle_time_before_scale_down.map(|seconds| json!(format!("PT{seconds}S")));
+    let idle = args.scale.idle_time_before_scale_down.map(|seconds| json!(format!("PT{seconds}S")));
     let asked = [
-        ("minNodeCount", args.min_instances.map(|count| json!(count))),
-        ("maxNodeCount", args.max_instances.map(|count| json!(count))),
+        ("minNodeCount", args.scale.min_instances.map(|count| json!(count))),
+        ("maxNodeCount", args.scale.max_instances.map(|count| json!(count))),
         ("nodeIdleTimeBeforeScaleDown", idle),
     ];
     if asked.iter().all(|(_, value)| value.is_none()) {

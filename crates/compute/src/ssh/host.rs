@@ -148,15 +148,13 @@ impl Host {
         ClusterFacts {
             uid: self.key.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            kubernetes_version: String::new(),
             gangs: "steward".to_owned(),
             training: true,
-            inference: false,
-            scoring_url: String::new(),
             // Parts of an attempt share the machine.
             grows: true,
             nodes: vec![node],
             instance_types: vec![kind],
+            ..ClusterFacts::default()
         }
     }
 
