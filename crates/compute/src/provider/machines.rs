@@ -150,14 +150,21 @@ impl Provider for Machines {
 
     async fn delete(&self, name: &str) -> Result<(), Trouble> {
         let mut inner = self.0.lock().await;
+        let mut blind = None;
         for at in 0..inner.places.len() {
-            let there = inner.nodes(at).await;
-            // A machine that cannot be asked may have it.
-            let Some((folder, _)) = there?.into_iter().find(|(_, found)| found.name == name) else { continue };
+            let there = match inner.nodes(at).await {
+                Ok(there) => there,
+                Err(trouble) => {
+                    blind = Some(trouble);
+                    continue;
+                }
+            };
+            let Some((folder, _)) = there.into_iter().find(|(_, found)| found.name == name) else { continue };
             let script = format!("{}{}", inner.top(), scripts::end_node(&folder));
-            inner.places[at].shell.script(&script).await?;
+            return inner.places[at].shell.script(&script).await.map(drop);
         }
-        Ok(())
+        // A machine that cannot be asked may have it.
+        blind.map_or(Ok(()), Err)
     }
 
     async fn list(&self) -> Result<Option<Vec<Found>>, Trouble> {
