@@ -41,14 +41,20 @@ const NEEDS: &[Need] = &[
         used_by: "the router's test beside another proxy, and its bench",
     },
     Need {
-        program: "/usr/sbin/sshd",
-        args: &["-t", "-f", "/dev/null", "-h", "/dev/null"],
+        program: "sh",
+        args: &["-c", "test -x /usr/sbin/sshd"],
         package: "openssh-server",
         used_by: "tests of machines reached by SSH",
     },
     Need { program: "/usr/sbin/slurmctld", args: &["-V"], package: "slurmctld", used_by: "tests of Slurm clusters" },
     Need { program: "/usr/sbin/slurmd", args: &["-V"], package: "slurmd", used_by: "tests of Slurm clusters" },
-    Need { program: "sbatch", args: &["-V"], package: "slurm-client", used_by: "tests of Slurm clusters" },
+    // Slurm's clients do not even say their version without a cluster.
+    Need {
+        program: "sh",
+        args: &["-c", "command -v sbatch"],
+        package: "slurm-client",
+        used_by: "tests of Slurm clusters",
+    },
     Need { program: "/usr/sbin/munged", args: &["-V"], package: "munge", used_by: "tests of Slurm clusters" },
 ];
 
