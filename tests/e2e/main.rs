@@ -19,6 +19,7 @@ mod jobs;
 mod kill;
 mod kubernetes;
 mod managed;
+mod nearby;
 mod openapi;
 mod parallel;
 mod pod;

@@ -8,9 +8,9 @@ use crate::{
 use serde_json::Value;
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Command};
 
-const ON: &str = "compute: azureml:crew";
+pub(crate) const ON: &str = "compute: azureml:crew";
 
-fn create(home: &Home, more: &str) {
+pub(crate) fn create(home: &Home, more: &str) {
     home.file("crew.yml", &format!("name: crew\ntype: amlcompute\nsize: Standard_D1_v2\n{more}\n"));
     home.ok(&["compute", "create", "-f", "crew.yml"]);
 }
@@ -23,11 +23,11 @@ fn nodes(home: &Home) -> Vec<(String, String)> {
     all.map(|node| (word(node, "node_id"), word(node, "node_state"))).collect()
 }
 
-fn states(home: &Home) -> Vec<String> {
+pub(crate) fn states(home: &Home) -> Vec<String> {
     nodes(home).into_iter().map(|(_, state)| state).collect()
 }
 
-fn why(home: &Home, job: &str) -> String {
+pub(crate) fn why(home: &Home, job: &str) -> String {
     home.ok(&["job", "why", "-n", job])
 }
 
@@ -122,7 +122,7 @@ fn what_runs_on_a_node_lives_through_the_loss_of_its_agent_and_of_the_server() {
 }
 
 /// A program that brings nodes as processes; `mode` says how badly.
-fn provider(home: &Home) -> PathBuf {
+pub(crate) fn provider(home: &Home) -> PathBuf {
     let folder = home.path().join("cloud");
     fs::create_dir_all(&folder).unwrap();
     fs::create_dir_all(home.home().join("providers")).unwrap();

@@ -9,18 +9,23 @@ mod cache;
 mod http;
 mod local;
 mod mltable;
+mod moved;
+mod peers;
 mod remote;
 mod tree;
 
 pub use mltable::{Eval, Evaluated};
+pub use peers::Shelf;
 pub use tree::{Entry, Kind, Tree, walk};
 
-use crate::pod::Pod;
-use cache::{Cache, Claim};
-use domain::Place;
-use remote::{OwnStore, Remote};
+use crate::{pod::Pod, server::Server};
+use cache::{Cache, Claim, Filling};
+use domain::{Place, kept::Kept, resources::humane_bytes};
+pub(crate) use moved::Tally;
+use peers::Neighbours;
+use remote::{Listing, OwnStore, Remote};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::{Path, PathBuf},
     sync::{
@@ -71,6 +76,8 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    #[error("there is no room for {} in `{}`: {} are left when all that nobody uses is removed (next step: free space there, or use a node with a larger disk)", humane_bytes(*.needs), .at.display(), humane_bytes(*.free))]
+    NoRoom { at: PathBuf, needs: u64, free: u64 },
     #[error("`{name}` is no name for a file here (next step: rename it without `..`, a leading `/` or odd bytes)")]
     BadName { name: String },
     #[error("`{}` points out of its folder to `{}` (next step: copy what it points to into the folder)", .link.display(), .target.display())]
@@ -93,7 +100,7 @@ pub struct Sent {
 
 /// Data of one agent. Clones share the cache.
 #[derive(Debug, Clone)]
-pub struct Data(Arc<Inner>);
+pub struct Data(Arc<Inner>, Arc<Tally>);
 
 #[derive(Debug)]
 struct Inner {
@@ -103,25 +110,55 @@ struct Inner {
     /// Where copies are being made now, waited for or not.
     writing: Mutex<Vec<PathBuf>>,
     own: Option<OwnStore>,
+    neighbours: Option<Neighbours>,
+}
+
+/// Where fetched data lies below a home, or below what the agents of a machine share.
+fn cache_folder(top: &Path) -> PathBuf {
+    top.join("cache/data")
 }
 
 impl Data {
     /// The cache is `<home>/cache/data` and holds at most `limit_bytes`, unless what is in use is more.
     pub fn new(home: &Path, limit_bytes: u64) -> Data {
-        let cache = Cache::new(home.join("cache/data"), limit_bytes);
-        Data(Arc::new(Inner {
+        let cache = Cache::new(cache_folder(home), limit_bytes, home.to_owned());
+        let inner = Inner {
             cache,
             client: OnceCell::new(),
             copies: AtomicU64::new(0),
             writing: Mutex::default(),
             own: None,
-        }))
+            neighbours: None,
+        };
+        Data(Arc::new(inner), Arc::default())
     }
 
-    /// The same for an agent whose server is elsewhere, and so is what the server itself stores.
-    pub(crate) fn near(self, pod: Option<&Pod>) -> Data {
+    /// The same for an agent whose server is elsewhere, and so is what the server itself stores. On a machine that keeps
+    /// things for all its agents the cache is one of them, and others like it may have what this one lacks.
+    pub(crate) fn near(self, home: &Path, pod: Option<&Pod>, server: &Arc<Server>) -> Data {
         let inner = Arc::into_inner(self.0).expect("nobody has a clone yet");
-        Data(Arc::new(Inner { own: pod.map(OwnStore::of), ..inner }))
+        let Some(pod) = pod else { return Data(Arc::new(inner), self.1) };
+        // Under Slurm they share a folder of the network's, and each has its own disk.
+        let shared = pod.shared.as_ref().filter(|shared| shared.parent().is_some_and(|top| home.starts_with(top)));
+        let cache = shared.map(|shared| Cache::new(cache_folder(shared), inner.cache.limit_bytes(), home.to_owned()));
+        let neighbours = shared.map(|_| Neighbours::of(pod.attempt.clone(), Arc::clone(server)));
+        let inner = Inner { own: Some(OwnStore::of(pod)), neighbours, cache: cache.unwrap_or(inner.cache), ..inner };
+        Data(Arc::new(inner), self.1)
+    }
+
+    /// The same data, with a count of its own of what is moved.
+    pub(crate) fn counted(&self) -> Data {
+        Data(Arc::clone(&self.0), Arc::default())
+    }
+
+    /// What was moved through this value and its clones.
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.1
+    }
+
+    /// What the machine keeps for all its agents.
+    pub(crate) fn keeps(&self) -> Vec<Kept> {
+        self.0.neighbours.as_ref().map_or_else(Vec::new, |_| self.cache().kept(peers::WORTH_BYTES))
     }
 
     /// A path at which the data can be read. Cached data stays there until [`Data::release`] is called for `holder`
@@ -134,11 +171,14 @@ impl Data {
                 let remote = self.open(place, secrets)?;
                 let listing = remote.list().await?;
                 let data = match self.cache().claim(&listing.key(), holder).await? {
-                    Claim::There(data) => data,
+                    Claim::There(data) => {
+                        self.tally().cache(listing.bytes());
+                        data
+                    }
                     Claim::Missing(filling) => {
-                        self.cache().make_room(listing.bytes());
-                        remote.fetch(&listing, &filling.data()).await?;
-                        filling.finish()?
+                        self.make_room(&filling, listing.bytes()).await?;
+                        let sum = self.fill(&remote, &listing, &filling).await?;
+                        filling.finish(listing.url(), sum.as_deref())?
                     }
                 };
                 Ok(listing.path_in(&data))
@@ -154,7 +194,8 @@ impl Data {
             let remote = self.open(place, secrets)?;
             let listing = remote.list().await?;
             if listing.bytes() > self.cache().limit_bytes() {
-                remote.fetch(&listing, to).await?;
+                self.tally().begin(listing.bytes());
+                remote.fetch(&listing, to, self.tally()).await?;
                 return Ok(listing.path_in(to));
             }
         }
@@ -198,6 +239,24 @@ impl Data {
     pub fn keep_only(&self, holders: &[&str]) {
         self.cache().release(|name| !holders.contains(&name));
         self.cache().sweep();
+    }
+
+    /// From a neighbour that has it, or else from the store; its digest where it was taken.
+    async fn fill(&self, remote: &Remote, listing: &Listing, filling: &Filling) -> Result<Option<String>, Error> {
+        self.tally().begin(listing.bytes());
+        if let Some(neighbours) = &self.0.neighbours
+            && let Some(sum) = neighbours.fetch(listing, &filling.data(), self.tally()).await?
+        {
+            return Ok(Some(sum));
+        }
+        remote.fetch(listing, &filling.data(), self.tally()).await.map(|()| None)
+    }
+
+    /// Room for an entry on its way. What has to go for it may be much.
+    async fn make_room(&self, filling: &Filling, bytes: u64) -> Result<(), Error> {
+        let data = self.clone();
+        blocking(move || data.cache().make_room(bytes)).await?;
+        filling.wants(bytes)
     }
 
     fn open(&self, place: &Place, secrets: &Secrets) -> Result<Remote, Error> {
@@ -250,6 +309,12 @@ impl Drop for Writing {
             writing.swap_remove(at);
         }
     }
+}
+
+/// The names of all files below a folder, in the order in which their bytes follow each other between neighbours.
+fn files_in_order(folder: &Path) -> Result<BTreeSet<String>, Error> {
+    let tree = walk(folder)?;
+    Ok(tree.entries.into_iter().filter(|entry| entry.kind == Kind::File).map(|entry| entry.name).collect())
 }
 
 /// File work off the async threads. It runs to its end even if nobody waits for it any more.

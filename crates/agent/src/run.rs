@@ -72,15 +72,16 @@ pub(crate) async fn start(settings: Settings, pod: Option<Pod>) -> io::Result<Wo
     let reporter = Reporter::default();
     let agent = home.join("agent");
     let contained = pod.as_ref().is_some_and(|pod| pod.contained);
+    let server = Arc::new(pod.as_ref().map_or_else(|| Server::of_home(&home), Server::elsewhere));
     let cx = Arc::new(Context {
         journal: Journal::open(&agent.join("journal"))?,
         folders: Folders::open(&agent)?,
         environments: Environments::new(pod.as_ref().and_then(|pod| pod.shared.as_deref()).unwrap_or(&home))
             .inside_image(contained),
-        data: Data::new(&home, settings.cache_bytes).near(pod.as_ref()),
+        data: Data::new(&home, settings.cache_bytes).near(&home, pod.as_ref(), &server),
         link,
         reporter: reporter.clone(),
-        server: Arc::new(pod.as_ref().map_or_else(|| Server::of_home(&home), Server::elsewhere)),
+        server,
         pod,
         settings,
     });

@@ -10,6 +10,7 @@ pub mod client;
 pub mod routes;
 pub mod mlflow;
 pub mod openapi;
+pub mod peer;
 
 pub use client::{Client, ClientError, Connection};
 

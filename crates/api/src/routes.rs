@@ -630,6 +630,13 @@ pub const ROUTES: &[Route] = &[
     route("PUT", "/agent/v1/attempts/{attempt}/logs/{*path}", "agent_log", Attempt, "add to a log at `offset`"),
     route(
         "POST",
+        "/agent/v1/attempts/{attempt}/peers",
+        "agent_peers",
+        Attempt,
+        "nodes of the same cluster that have a piece of data, each with a token for it",
+    ),
+    route(
+        "POST",
         "/agent/v1/tunnels/{id}",
         "agent_tunnel",
         Agent,

@@ -18,6 +18,7 @@ mod model;
 mod principal;
 mod record;
 mod registry;
+mod replicate;
 mod schedule;
 mod sdk;
 mod server;

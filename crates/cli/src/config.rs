@@ -18,7 +18,7 @@ use crate::{
     failure::{Done, Failure},
     output::Format,
 };
-use domain::{InstanceType, spec::Mistake};
+use domain::{InstanceType, resources::DiskShare, spec::Mistake};
 use std::{
     collections::BTreeMap,
     fmt, fs, io,
@@ -70,7 +70,7 @@ pub(crate) struct Config {
     /// Seconds between asking a process to end and killing it.
     pub(crate) grace_seconds: u64,
     /// The most the cache of remote data may hold.
-    pub(crate) cache_bytes: u64,
+    pub(crate) cache: DiskShare,
     /// The most the stores of a workspace may hold; 0 is no limit.
     pub(crate) storage_quota: u64,
     /// A job of higher priority may stop one of lower.

@@ -3,13 +3,19 @@
 //! What it is and where the server is comes in variables. The machine is the memory: what is told of it was just looked at.
 //! Invariants: nothing is begun twice; without a server work goes on, and a node that has none leaves when its lease is over.
 
+mod lending;
+
 use crate::{
     failure::{Done, Exit, Failure},
     roles::{log_to, provide_crypto, small_runtime},
 };
 use api::{Client, ClientError, Connection};
 use compute::{Host, Look, PartState, Site, Trouble};
-use domain::machine::{MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePart, NodePoll, PartFate};
+use domain::{
+    kept::Kept,
+    machine::{MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePart, NodePoll, PartFate},
+};
+use lending::Lending;
 use std::{
     fs,
     io::Read,
@@ -19,7 +25,10 @@ use std::{
     process::ExitCode,
     time::Duration,
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
 
 /// A node without work that has not reached the server for so long leaves.
 const LEASE: Duration = Duration::from_secs(600);
@@ -37,6 +46,8 @@ struct Told {
     server: String,
     join: String,
     authority: Option<Vec<u8>>,
+    /// Where other machines find this one, as whoever started it knows.
+    address: Option<String>,
 }
 
 /// Why a node does not go on.
@@ -92,7 +103,8 @@ fn read(variable: &dyn Fn(&str) -> Option<String>) -> Done<Told> {
     }
     let authority = variable("PEREGRINE_CA").or_else(|| variable("PEREGRINE_CA_FILE").and_then(text));
     let authority = authority.filter(|pem| !pem.is_empty()).map(String::into_bytes);
-    Ok(Told { folder: Path::new(&top).join(&key), name, key, server, join, authority })
+    let address = variable("PEREGRINE_ADDRESS");
+    Ok(Told { folder: Path::new(&top).join(&key), name, key, server, join, authority, address })
 }
 
 impl Told {
@@ -128,38 +140,38 @@ impl Told {
 }
 
 async fn work(told: &Told, program: PathBuf) -> Over {
-    let address = own_address(&told.url());
+    let named = told.address.clone().filter(|address| lending::resolved(address).is_some());
+    let address = named.unwrap_or_else(|| own_address(&told.url()));
     let host = Host::here(told.key.clone(), program, &told.server, address.clone()).await;
     let mut host = match host {
         Ok(host) => host,
         Err(trouble) => return Over::Failed(trouble.why),
     };
-    let facts = MachineFacts {
+    let mut facts = MachineFacts {
         host: host.name().to_owned(),
         address,
         capacity: host.capacity(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        door: None,
     };
-    let token = match join(told, &facts).await {
-        Ok(token) => token,
+    let NodeJoined { token, peers } = match join(told, &facts).await {
+        Ok(joined) => joined,
         Err(over) => return over,
     };
     tracing::info!(node = told.name, "joined");
-    let mut node = Node { told, token, facts, client: None, heard: Instant::now(), leaving: false };
-    loop {
-        match node.round(&mut host).await {
-            Ok(()) => {}
-            Err(Over::Unknown(why)) => {
-                node.forget(&mut host).await;
-                return Over::Unknown(why);
-            }
-            Err(over) => return over,
-        }
+    let lending = Lending::new(told, peers, &facts.address).await;
+    facts.door.clone_from(&lending.door);
+    let (kept, keeps) = watch::channel(Vec::new());
+    let secret = token.clone();
+    let mut node = Node { told, token, facts, client: None, heard: Instant::now(), leaving: false, keeps, said: None };
+    tokio::select! {
+        over = node.work(&mut host) => over,
+        () = lending.run(&secret, &kept) => Over::Failed("what it keeps cannot be looked at any more".to_owned()),
     }
 }
 
 /// Becomes the node. Asks until there is an answer, or the lease is over.
-async fn join(told: &Told, facts: &MachineFacts) -> Result<String, Over> {
+async fn join(told: &Told, facts: &MachineFacts) -> Result<NodeJoined, Over> {
     let key = told.own_key().map_err(|error| Over::Failed(format!("cannot keep a key: {error}")))?;
     let begun = Instant::now();
     loop {
@@ -168,7 +180,7 @@ async fn join(told: &Told, facts: &MachineFacts) -> Result<String, Over> {
             Err(error) => Err(error),
         };
         match joined {
-            Ok(NodeJoined { token }) => return Ok(token),
+            Ok(joined) => return Ok(joined),
             Err(ClientError::Refused { status, message, .. }) if status != 429 && status < 500 => {
                 return Err(Over::Unknown(message));
             }
@@ -189,9 +201,25 @@ struct Node<'t> {
     /// When the server last answered.
     heard: Instant,
     leaving: bool,
+    /// Fetched data that lies here now, and as the server was last told of it.
+    keeps: watch::Receiver<Vec<Kept>>,
+    said: Option<Vec<Kept>>,
 }
 
 impl Node<'_> {
+    async fn work(&mut self, host: &mut Host) -> Over {
+        loop {
+            match self.round(host).await {
+                Ok(()) => {}
+                Err(Over::Unknown(why)) => {
+                    self.forget(host).await;
+                    return Over::Unknown(why);
+                }
+                Err(over) => return over,
+            }
+        }
+    }
+
     async fn round(&mut self, host: &mut Host) -> Result<(), Over> {
         let look = match host.look().await {
             Ok(look) => look,
@@ -209,7 +237,13 @@ impl Node<'_> {
             return Err(Over::Left);
         }
         let held = !holds.is_empty();
-        let answer = match timeout(if held { LOOK } else { LOOK_IDLE }, self.ask(holds)).await {
+        let mut news = self.keeps.clone();
+        news.mark_unchanged();
+        let asked = tokio::select! {
+            asked = timeout(if held { LOOK } else { LOOK_IDLE }, self.ask(holds)) => asked,
+            _ = news.changed() => return Ok(()),
+        };
+        let answer = match asked {
             Err(_) => return Ok(()),
             Ok(Ok(answer)) => answer,
             Ok(Err(ClientError::Refused { status: 401 | 403 | 410, message, .. })) => {
@@ -238,7 +272,11 @@ impl Node<'_> {
             self.client = Some(self.told.client(&self.token)?);
         }
         let client = self.client.clone().expect("it was just made");
-        client.post("/node/v1/poll", &NodePoll { facts: self.facts.clone(), holds }).await
+        let keeps = Some(self.keeps.borrow().clone()).filter(|keeps| self.said.as_ref() != Some(keeps));
+        let poll = NodePoll { facts: self.facts.clone(), holds, keeps };
+        let answer = client.post("/node/v1/poll", &poll).await?;
+        self.said = poll.keeps.or(self.said.take());
+        Ok(answer)
     }
 
     async fn act(&mut self, host: &mut Host, answer: NodeAnswer) -> Result<(), Trouble> {

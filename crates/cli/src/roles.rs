@@ -281,9 +281,14 @@ pub(crate) fn agent_settings(config: &Config) -> Settings {
         cpus_milli: config.slots.cpu_milli,
         memory_bytes: config.slots.memory_bytes,
         gpus: config.slots.gpus,
-        cache_bytes: config.cache_bytes,
+        cache_bytes: config.cache.of(disk_bytes(&config.home)),
         clock: server::clock::now,
     }
+}
+
+/// All that the disk of a folder has.
+fn disk_bytes(folder: &Path) -> u64 {
+    rustix::fs::statvfs(folder).map_or(0, |disk| disk.f_blocks.saturating_mul(disk.f_frsize))
 }
 
 /// Runs the keeper: the parent of the agent and of every job's process. The exit code of the last agent.

@@ -41,6 +41,10 @@ pub trait Provider: Clone + Send + Sync + 'static {
     fn list(&self) -> impl Future<Output = Result<Option<Vec<Found>>, Trouble>> + Send;
     /// What a node of this size would have here.
     fn offers(&self, size: &Resources) -> impl Future<Output = Result<Resources, Trouble>> + Send;
+    /// The cluster is gone, and what its nodes have left for later ones goes too.
+    fn end(&self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
     /// Whether nodes could be had, item by item.
     fn check(&self) -> impl Future<Output = Vec<Finding>> + Send;
 }

@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod curated;
 pub mod gang;
 pub mod job;
+pub mod kept;
 pub mod likeness;
 pub mod machine;
 pub mod names;

@@ -4,7 +4,11 @@
 //! of it in one call (`POST /node/v1/poll`, long). Invariants: a name is joined by one machine only; what a node holds is
 //! told in every poll, so nothing depends on what either side remembers.
 
-use crate::{AttemptId, Resources, cluster::Launch};
+use crate::{
+    AttemptId, Resources,
+    cluster::Launch,
+    kept::{Door, Kept},
+};
 use serde::{Deserialize, Serialize};
 
 /// Where a node stands. `running` is a ready one with work on it.
@@ -52,6 +56,9 @@ pub struct MachineFacts {
     pub address: String,
     pub capacity: Resources,
     pub version: String,
+    /// Where others of its cluster fetch data from it; absent where they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub door: Option<Door>,
 }
 
 /// A machine that has the token for a name, and from now on a key of its own.
@@ -66,6 +73,9 @@ pub struct NodeJoin {
 pub struct NodeJoined {
     /// Speaks for this node until it is gone.
     pub token: String,
+    /// Nodes of this cluster fetch data from each other.
+    #[serde(default)]
+    pub peers: bool,
 }
 
 /// What became of a part of an attempt on a node.
@@ -94,6 +104,9 @@ pub struct NodePart {
 pub struct NodePoll {
     pub facts: MachineFacts,
     pub holds: Vec<NodePart>,
+    /// What it keeps of fetched data, where that has changed since it was last told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeps: Option<Vec<Kept>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,11 @@
 //! Invariant: reports about one attempt are in the order things happened, and each may arrive twice.
 //! The server answers with the attempts it has fully recorded; the agent forgets only those.
 
-use crate::{Assignment, AttemptId, Outcome, Resources, Timestamp, tunnel::Tunnel};
+use crate::{
+    Assignment, AttemptId, Outcome, Resources, Timestamp,
+    kept::{Kept, Moved},
+    tunnel::Tunnel,
+};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -39,6 +43,12 @@ pub enum What {
         text: String,
     },
     Preparing,
+    /// Everything it reads is there: how much of it came from where, and what its node keeps now.
+    Staged {
+        moved: Moved,
+        #[serde(default)]
+        keeps: Vec<Kept>,
+    },
     Started {
         pid: u32,
     },

@@ -102,6 +102,30 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     number.parse::<f64>().ok().filter(|n| n.is_finite() && *n * scale < 9e18).map(|n| (n * scale) as u64)
 }
 
+/// An amount of a disk: bytes, or so many hundredths of all it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskShare {
+    Bytes(u64),
+    Percent(u64),
+}
+
+impl DiskShare {
+    /// `20Gi` or `20%`.
+    pub fn parse(text: &str) -> Option<DiskShare> {
+        match text.strip_suffix('%') {
+            Some(share) => share.parse().ok().filter(|share| *share <= 100).map(DiskShare::Percent),
+            None => parse_bytes(text).map(DiskShare::Bytes),
+        }
+    }
+
+    pub fn of(self, disk_bytes: u64) -> u64 {
+        match self {
+            DiskShare::Bytes(bytes) => bytes,
+            DiskShare::Percent(share) => disk_bytes / 100 * share,
+        }
+    }
+}
+
 /// `1.5 GiB`, as people read sizes.
 pub fn humane_bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -121,6 +145,15 @@ pub fn humane_bytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_of_a_disk_is_bytes_or_a_part_of_it() {
+        let of = |text: &str| DiskShare::parse(text).map(|share| share.of(1000));
+        assert_eq!(
+            [of("2k"), of("20%"), of("0%"), of("101%"), of("x%"), of("")],
+            [Some(2048), Some(200), Some(0), None, None, None]
+        );
+    }
 
     #[test]
     fn quantities_read_as_kubernetes_and_docker_write_them() {

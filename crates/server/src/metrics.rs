@@ -1,5 +1,6 @@
 //! Counters and gauges in Prometheus text.
 
+use domain::kept::Moved;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -23,6 +24,7 @@ pub(crate) struct Metrics {
     pub(crate) request_seconds: Histogram,
     pub(crate) accepted: Counter,
     pub(crate) ended: Family<Labelled, Counter>,
+    data: Family<Labelled, Counter>,
     phases: Family<Labelled, Gauge>,
 }
 
@@ -32,16 +34,25 @@ impl Default for Metrics {
         let requests = Family::default();
         let request_seconds = Histogram::new([0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]);
         let (accepted, ended, phases) = (Counter::default(), Family::default(), Family::default());
+        let data = Family::default();
         registry.register("http_requests", "Requests by route and status", requests.clone());
         registry.register("http_request_seconds", "Time to answer, long polls left out", request_seconds.clone());
         registry.register("jobs_accepted", "Jobs accepted since start", accepted.clone());
         registry.register("jobs_ended", "Jobs ended since start, by status", ended.clone());
+        let help = "Bytes that jobs were given before they began: from the store, from peers, or saved by a cache";
+        registry.register("data_bytes", help, data.clone());
         registry.register("jobs", "Jobs that have not ended, by phase", phases.clone());
-        Metrics { registry, requests, request_seconds, accepted, ended, phases }
+        Metrics { registry, requests, request_seconds, accepted, ended, data, phases }
     }
 }
 
 impl Metrics {
+    pub(crate) fn moved(&self, moved: &Moved) {
+        for (from, bytes) in [("store", moved.store), ("peers", moved.peers), ("cache", moved.cache)] {
+            self.data.get_or_create(&Labelled { is: from.to_owned() }).inc_by(bytes);
+        }
+    }
+
     pub(crate) fn render(&self, phases: &[(String, i64)]) -> String {
         for phase in ["queued", "placed", "preparing", "running", "finalizing", "stopping"] {
             let count = phases.iter().find(|(name, _)| name == phase).map_or(0, |(_, count)| *count);

@@ -202,6 +202,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "agent_poll" => post(agents::poll),
         "agent_report" => post(agents::report),
         "agent_log" => put(agents::log),
+        "agent_peers" => post(agents::peers),
         "agent_tunnel" => post(services::open),
         "clusters" => get(clusters::list),
         "cluster_get" => get(clusters::show),

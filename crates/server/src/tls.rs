@@ -58,6 +58,11 @@ impl Certificates {
         }
     }
 
+    /// What greets callers of a listener.
+    pub fn acceptor(&self) -> Result<tokio_rustls::TlsAcceptor, TlsError> {
+        self.config().map(|(config, _)| config.into())
+    }
+
     /// The settings of a TLS listener, and the certificate behind them.
     pub(crate) fn config(&self) -> Result<(Arc<ServerConfig>, Arc<Reloading>), TlsError> {
         let (certificate, key) = self.files()?;

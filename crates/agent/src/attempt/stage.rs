@@ -14,7 +14,7 @@ use crate::{
     cgroup::Cgroup,
     container,
     context::Context,
-    data::Eval,
+    data::{Data, Eval},
     environment::{self, Ready},
 };
 use domain::{
@@ -26,6 +26,7 @@ use domain::{
 };
 use std::{
     collections::BTreeMap,
+    convert::Infallible,
     fs, io,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -35,6 +36,8 @@ use tokio::time::Instant;
 
 /// What a replica waits for before it starts, in the words of its user's tools: the log of its storage initializer.
 const STAGING_LOG: &str = "storage-initializer.log";
+/// How often it is said how far fetching has come.
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
 pub(super) struct Staged {
     pub(super) processes: Vec<Process>,
@@ -63,11 +66,13 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     let plan = &assignment.plan;
     let work = folder.join("work");
     cx.folders.make(&folder).map_err(disk)?;
+    let data = cx.data.counted();
     if let Some(code) = &plan.code {
         say(cx, assignment, logs, "copies the code");
-        cx.data.copy(code, &assignment.secrets, &work).await.map_err(|e| data_failure("code", &e))?;
+        data.copy(code, &assignment.secrets, &work).await.map_err(|e| data_failure("code", &e))?;
     }
-    let inputs = stage_inputs(cx, assignment, &folder, logs).await?;
+    let inputs = stage_inputs(cx, &data, assignment, &folder, logs).await?;
+    tell_moved(cx, &data, assignment);
     let outputs = stage_outputs(assignment, &folder)?;
     bring_back(cx, assignment, &folder, logs).await;
     let replica = Replica::of(assignment, &folder, &inputs)?;
@@ -175,8 +180,21 @@ async fn software(
     ready.map_err(|error| environment_failure(&plan.label, &error))
 }
 
+/// How much of what it reads came from where.
+fn tell_moved(cx: &Context, data: &Data, assignment: &Assignment) {
+    for text in data.tally().notices() {
+        cx.reporter.say(&assignment.attempt, cx.now(), What::Notice { text });
+    }
+    let moved = data.tally().moved();
+    if !moved.is_nothing() {
+        let keeps = data.keeps();
+        cx.reporter.say(&assignment.attempt, cx.now(), What::Staged { moved, keeps });
+    }
+}
+
 async fn stage_inputs(
     cx: &Context,
+    data: &Data,
     assignment: &Assignment,
     folder: &Path,
     logs: &Logs,
@@ -193,7 +211,11 @@ async fn stage_inputs(
                 let what = format!("input `{name}`");
                 say(cx, assignment, logs, &format!("fetches {what}"));
                 let since = Instant::now();
-                let path = stage_data(cx, assignment, place, *mode, &folder.join("inputs").join(name), logs).await;
+                let to = folder.join("inputs").join(name);
+                let path = tokio::select! {
+                    path = stage_data(data, assignment, (place, *mode), &to, logs) => path,
+                    never = tell_progress(cx, data, assignment, &what) => match never {},
+                };
                 let path = path.map_err(|error| data_failure(&what, &error))?;
                 if assignment.plan.serve.is_some() {
                     tell_speed(logs, &what, &path, since.elapsed()).await;
@@ -204,6 +226,18 @@ async fn stage_inputs(
         values.insert(name.clone(), value);
     }
     Ok(values)
+}
+
+/// Says now and then how far fetching has come.
+async fn tell_progress(cx: &Context, data: &Data, assignment: &Assignment, what: &str) -> Infallible {
+    let since = Instant::now();
+    loop {
+        tokio::time::sleep(PROGRESS_EVERY).await;
+        if let Some(progress) = data.tally().progress(since.elapsed()) {
+            let text = format!("fetches {what}: {progress}");
+            cx.reporter.say(&assignment.attempt, cx.now(), What::Note { text });
+        }
+    }
 }
 
 /// How much there was and how long it took, for whoever waits for a replica.
@@ -218,26 +252,27 @@ async fn tell_speed(logs: &Logs, what: &str, path: &Path, took: Duration) {
 }
 
 async fn stage_data(
-    cx: &Context,
+    data: &Data,
     assignment: &Assignment,
-    place: &Place,
-    mode: InputMode,
+    (place, mode): (&Place, InputMode),
     to: &Path,
     logs: &Logs,
 ) -> Result<PathBuf, crate::data::Error> {
     let (secrets, holder) = (&assignment.secrets, assignment.attempt.as_str());
     match mode {
-        InputMode::Download => cx.data.copy(place, secrets, to).await,
+        InputMode::Download => data.copy(place, secrets, to).await,
+        // What is kept for others is not written to.
+        InputMode::RwMount if !matches!(place, Place::Folder { .. }) => data.copy(place, secrets, to).await,
         InputMode::EvalMount | InputMode::EvalDownload => {
-            let table = cx.data.view(place, secrets, holder).await?;
+            let table = data.view(place, secrets, holder).await?;
             let eval = Eval { copies: mode == InputMode::EvalDownload, secrets, holder };
-            let evaluated = cx.data.mltable(&table, to, &eval).await?;
+            let evaluated = data.mltable(&table, to, &eval).await?;
             for notice in evaluated.notices {
                 logs.system("lifecycle.log", &notice);
             }
             Ok(evaluated.folder)
         }
-        InputMode::RoMount | InputMode::RwMount | InputMode::Direct => cx.data.view(place, secrets, holder).await,
+        InputMode::RoMount | InputMode::RwMount | InputMode::Direct => data.view(place, secrets, holder).await,
     }
 }
 

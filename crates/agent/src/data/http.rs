@@ -30,12 +30,17 @@ impl Data {
         let name = name_of(url);
         let data = match version(client, url).await {
             Some((version, bytes)) => match self.cache().claim(&key(url, &version), holder).await? {
-                Claim::There(data) => data,
+                Claim::There(data) => {
+                    self.tally().cache(bytes);
+                    data
+                }
                 Claim::Missing(filling) => {
-                    self.cache().make_room(bytes);
+                    self.make_room(&filling, bytes).await?;
                     local::make_folder(&filling.data())?;
                     fetch(client, url, &filling.data().join(&name)).await?;
-                    filling.finish()?
+                    self.tally().begin(bytes);
+                    self.tally().store(bytes);
+                    filling.finish(without_query(url), None)?
                 }
             },
             None => unversioned(client, url, &name, self.cache(), holder).await?,
@@ -59,7 +64,7 @@ async fn unversioned(client: &Client, url: &str, name: &str, cache: &Cache, hold
         Claim::Missing(filling) => {
             let data = filling.data();
             std::fs::rename(scratch.folder(), &data).map_err(|error| local::disk(&data, "written", error))?;
-            filling.finish()
+            filling.finish(without_query(url), None)
         }
     }
 }

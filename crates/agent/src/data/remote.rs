@@ -4,7 +4,7 @@
 //! other end whole or not at all.
 
 use super::{
-    Error, Secrets,
+    Error, Secrets, Tally,
     local::{disk, make_folder},
     tree::{Kind, Tree, below},
 };
@@ -77,6 +77,15 @@ pub(super) struct Listing {
 }
 
 impl Listing {
+    #[cfg(test)]
+    pub(super) fn of(url: &str, files: BTreeMap<String, ObjectMeta>) -> Listing {
+        Listing { url: url.to_owned(), single: None, files }
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.files.values().map(|meta| meta.size).sum()
     }
@@ -156,20 +165,20 @@ impl Remote {
     }
 
     /// Fetches all that was listed into `folder`.
-    pub(super) async fn fetch(&self, listing: &Listing, folder: &Path) -> Result<(), Error> {
+    pub(super) async fn fetch(&self, listing: &Listing, folder: &Path, tally: &Tally) -> Result<(), Error> {
         make_folder(folder)?;
         let mut under_way = FuturesUnordered::new();
         for (name, meta) in &listing.files {
             if under_way.len() == FILES_AT_ONCE {
                 under_way.try_next().await?;
             }
-            under_way.push(self.fetch_file(meta, below(folder, name)?));
+            under_way.push(self.fetch_file(meta, below(folder, name)?, tally));
         }
         while under_way.try_next().await?.is_some() {}
         Ok(())
     }
 
-    async fn fetch_file(&self, meta: &ObjectMeta, to: PathBuf) -> Result<(), Error> {
+    async fn fetch_file(&self, meta: &ObjectMeta, to: PathBuf, tally: &Tally) -> Result<(), Error> {
         if let Some(parent) = to.parent() {
             make_folder(parent)?;
         }
@@ -180,13 +189,13 @@ impl Remote {
             if under_way.len() == RANGES_AT_ONCE {
                 under_way.try_next().await?;
             }
-            under_way.push(self.fetch_range(meta, start, &to));
+            under_way.push(self.fetch_range(meta, start, &to, tally));
         }
         while under_way.try_next().await?.is_some() {}
         Ok(())
     }
 
-    async fn fetch_range(&self, meta: &ObjectMeta, start: u64, to: &Path) -> Result<(), Error> {
+    async fn fetch_range(&self, meta: &ObjectMeta, start: u64, to: &Path, tally: &Tally) -> Result<(), Error> {
         let end = meta.size.min(start + RANGE_BYTES);
         let options = GetOptions::new().with_if_match(meta.e_tag.clone());
         let whole = start == 0 && end == meta.size;
@@ -204,6 +213,7 @@ impl Remote {
                 break;
             }
             file.write_all(&chunk).await.map_err(|error| disk(to, "written", error))?;
+            tally.store(chunk.len() as u64);
         }
         file.flush().await.map_err(|error| disk(to, "written", error))?;
         match got == end - start {

@@ -77,6 +77,7 @@ pub fn show(kind: &str, resource: &Value) -> Value {
     ] {
         put(&mut out, ours, p.get(wire).filter(|v| !v.is_null()).cloned());
     }
+    put(&mut out, "kept_on", resource.get("keptOn").cloned());
     if let Some(build) = p.get("build").filter(|b| b.is_object()) {
         put(
             &mut out,

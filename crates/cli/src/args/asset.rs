@@ -57,6 +57,10 @@ pub(crate) enum DataVerb {
     /// Bring archived data back
     #[command(after_help = "Examples:\n  peregrine data restore -n iris -v 1")]
     Restore(Which),
+    /// Put the files of a data asset where work will run, ahead of it
+    #[command(after_help = "Examples:\n  peregrine data replicate -n iris --to crew\n  \
+                            peregrine data replicate -n iris -v 2 --to crew --nodes 4")]
+    Replicate(Replicate),
     /// Copy a version into a registry, for other workspaces to use
     #[command(after_help = "Examples:\n  peregrine data share -n NAME -v 1 --registry-name shared")]
     Share(Share),
@@ -86,6 +90,9 @@ pub(crate) enum ModelVerb {
     /// Bring an archived model back
     #[command(after_help = "Examples:\n  peregrine model restore -n iris -v 1")]
     Restore(Which),
+    /// Put the files of a model where work will run, ahead of it
+    #[command(after_help = "Examples:\n  peregrine model replicate -n iris -v 1 --to crew")]
+    Replicate(Replicate),
     /// Copy a version into a registry, for other workspaces to use
     #[command(after_help = "Examples:\n  peregrine model share -n NAME -v 1 --registry-name shared")]
     Share(Share),
@@ -238,6 +245,18 @@ pub(crate) struct Which {
     /// Label instead of a version; `latest` is the only one
     #[arg(short, long)]
     pub(crate) label: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Replicate {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Compute target whose nodes are to keep it
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) to: String,
+    /// On so many nodes of a cluster; as many as it has now when absent
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) nodes: Option<u32>,
 }
 
 #[derive(Debug, Args)]

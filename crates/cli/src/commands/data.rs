@@ -4,6 +4,7 @@ use super::{
     Context,
     asset::{self, DATA},
     job::check_kind,
+    replicate,
 };
 use crate::{
     args::{
@@ -28,6 +29,7 @@ pub(super) async fn run(context: &Context, verb: DataVerb) -> Done<ExitCode> {
         DataVerb::Update(args) => asset::update(context, DATA, &args, &[("description", "description")]).await?,
         DataVerb::Archive(which) => asset::archive(context, DATA, &which, true).await?,
         DataVerb::Restore(which) => asset::archive(context, DATA, &which, false).await?,
+        DataVerb::Replicate(args) => return replicate::run(context, DATA, &args).await,
         DataVerb::Share(args) => asset::share(context, DATA, &args).await?,
         DataVerb::Validate(args) => validate(context, &args)?,
     }

@@ -4,6 +4,7 @@ use super::{
     Context, Session,
     asset::{self, MODELS},
     job::counted,
+    replicate,
 };
 use crate::{
     args::{
@@ -34,6 +35,7 @@ pub(super) async fn run(context: &Context, verb: ModelVerb) -> Done<ExitCode> {
         }
         ModelVerb::Archive(which) => asset::archive(context, MODELS, &which, true).await?,
         ModelVerb::Restore(which) => asset::archive(context, MODELS, &which, false).await?,
+        ModelVerb::Replicate(args) => return replicate::run(context, MODELS, &args).await,
         ModelVerb::Share(args) => asset::share(context, MODELS, &args).await?,
         ModelVerb::Validate(args) => validate(context, &args)?,
         ModelVerb::Download(args) => download(context, &args).await?,

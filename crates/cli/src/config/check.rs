@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use domain::{
     InstanceType,
     names::WorkspaceName,
-    resources::{parse_bytes, parse_cpu},
+    resources::{DiskShare, parse_bytes, parse_cpu},
     spec::Mistake,
 };
 use std::{
@@ -204,7 +204,7 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
     };
     let max_retries = found.parse("local.max_retries", bad, "a whole number", str::parse);
     let grace_seconds = found.parse("local.grace_seconds", bad, "a whole number", str::parse);
-    let cache_bytes = found.parse("local.cache_size", bad, "such as `20Gi`", |t| parse_bytes(t).ok_or(amount));
+    let cache = found.parse("local.cache_size", bad, "such as `20Gi` or `20%`", |t| DiskShare::parse(t).ok_or(amount));
     let storage_quota = found.parse("storage.quota", bad, "such as `500Gi`", |t| parse_bytes(t).ok_or(amount));
     let keep_deleted = found.parse("tracking.keep_deleted_days", bad, "a whole number", str::parse::<u32>);
     let preempt = found.parse("local.preemption", bad, "write `off` or `lower-priority`", |text| match text {
@@ -245,7 +245,7 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
         slots,
         max_retries: max_retries?,
         grace_seconds: grace_seconds?,
-        cache_bytes: cache_bytes?,
+        cache: cache?,
         storage_quota: storage_quota?,
         preempt: preempt?,
         half_life: Duration::from_secs(3600) * half_life?,

@@ -125,7 +125,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "a database in Postgres, such as `postgresql://user@host/database`; a file in the home when absent",
     ),
     setting("store.password_file", "PEREGRINE_STORE_PASSWORD_FILE", "", "file with the password for that database"),
-    setting("local.cache_size", "PEREGRINE_LOCAL_CACHE_SIZE", "20Gi", "the most the cache of remote data may hold"),
+    setting(
+        "local.cache_size",
+        "PEREGRINE_LOCAL_CACHE_SIZE",
+        "20%",
+        "the most the cache of remote data may hold, as an amount or as a share of its disk",
+    ),
 ];
 
 /// Keys of one `[[local.instance_types]]`.

@@ -141,7 +141,12 @@ impl Provider for Machines {
             let file = format!("\"$top/\"{}/server", quote(&inner.key));
             let node = (order.name.as_str(), order.token.as_str());
             let start = scripts::start_node(short(&order.name), node, &inner.authority, (&file, &program));
-            let script = format!("{}{start}", inner.top());
+            let address = match here {
+                true => String::new(),
+                // A node knows no way but the one back to the server; others find it where we did.
+                false => format!("export PEREGRINE_ADDRESS={}\n", quote(&inner.places[at].host)),
+            };
+            let script = format!("{}{address}{start}", inner.top());
             return inner.places[at].shell.script(&script).await.map(drop);
         }
         let why = if why.is_empty() { "each has a node already".to_owned() } else { why.join("; ") };
@@ -189,6 +194,15 @@ impl Provider for Machines {
             memory_bytes: size.memory_bytes.min(has.memory_bytes),
             gpus: size.gpus.min(has.gpus),
         })
+    }
+
+    async fn end(&self) {
+        let inner = &mut *self.0.lock().await;
+        let script = format!("{}{}rm -rf \"$top/shared\"\n", inner.top(), scripts::WORDS);
+        // What others of ours use there too is theirs.
+        for place in inner.places.iter_mut().filter(|_| inner.top.is_some()) {
+            let _left_behind = place.shell.script(&script).await;
+        }
     }
 
     async fn check(&self) -> Vec<Finding> {

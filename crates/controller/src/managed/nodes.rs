@@ -162,6 +162,7 @@ impl<P: Provider> Managed<P> {
 
     /// Everything of it is gone: so is it.
     pub(super) async fn end(&mut self, operation: String) -> Result<(), Trouble> {
+        self.tasks.provider.end().await;
         let (workspace, compute, cluster) =
             (self.settings.workspace.clone(), self.settings.compute.clone(), self.settings.cluster.clone());
         let now = (self.settings.clock)();

@@ -9,10 +9,12 @@ mod assignment;
 mod local;
 mod logs;
 pub(crate) mod parts;
+mod peers;
 pub(crate) mod places;
 pub(crate) mod record;
 
 pub(crate) use logs::{log, spot as log_spot};
+pub(crate) use peers::peers;
 
 use super::Body;
 use crate::{
@@ -55,16 +57,18 @@ pub(crate) async fn report(
     }
     let now = app.now();
     let node = batch.facts.node.clone();
-    let (recorded, ended) = app
+    let (recorded, ended, moved) = app
         .store
         .write(move |tx| {
             if !batch.samples.is_empty() {
                 tx.add_samples(&node, &batch.samples, Timestamp(now.0 - KEEP_SAMPLES_MS))?;
             }
-            record::all(tx, batch.reports, now)
+            let moved = record::moved(tx, 0, &batch.reports)?;
+            record::all(tx, batch.reports, now).map(|(recorded, ended)| (recorded, ended, moved))
         })
         .await?;
     count(&app, ended);
+    app.metrics.moved(&moved);
     Ok(Json(ReportAnswer { recorded }))
 }
 

@@ -3,6 +3,7 @@
 //! Invariants: a version's content never changes; of two writers of one version the first wins.
 
 mod check;
+mod kept;
 mod names;
 mod outputs;
 mod shipped;
@@ -33,6 +34,7 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use serde_json::{Value, json};
+use std::sync::Arc;
 use store::{AssetKey, AssetRow, Error, RecordKey, Tx, VersionFilter};
 
 const KINDS: [&str; 5] = ["codes", "data", "models", "environments", "components"];
@@ -80,9 +82,17 @@ pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<S
     let owner = app.owner(&at.owner()).await?;
     let key = key(&owner.name, &at)?;
     let wanted = key.clone();
-    let found = app.store.read(move |tx| tx.asset(&wanted)).await?;
-    if let Some(row) = found {
-        return Ok(Shown::found(views::asset(&scope(&owner), &row)));
+    let (workspace, then) = (Arc::clone(&owner), app.clone());
+    let found = app.store.read(move |tx| match tx.asset(&wanted)? {
+        Some(row) => Ok(Some((kept::of(&then, &workspace, tx, &row)?, row))),
+        None => Ok(None),
+    });
+    if let Some((kept, row)) = found.await? {
+        let mut view = views::asset(&scope(&owner), &row);
+        if !kept.is_empty() {
+            view["keptOn"] = json!(kept);
+        }
+        return Ok(Shown::found(view));
     }
     match shipped::find(&key.kind, &key.name) {
         Some(shipped) => Ok(Shown::found(shipped::view(&scope(&owner), shipped))),

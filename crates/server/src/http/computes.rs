@@ -78,6 +78,7 @@ pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<S
     let mut view = view::of(&workspace, &row, on.as_ref());
     if let Some(on) = &on {
         view["properties"]["properties"]["nodes"] = on.nodes();
+        view["properties"]["properties"]["keptData"] = on.kept();
     }
     Ok(Shown::found(view))
 }

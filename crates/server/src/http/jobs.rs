@@ -66,8 +66,11 @@ pub(crate) async fn list(
 pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
     let (workspace, row) = find(&app, &at).await?;
     let seq = row.job.seq;
-    let plan = app.store.read(move |tx| tx.plan(seq)).await?.unwrap_or_default();
+    let (plan, moved) = app.store.read(move |tx| Ok((tx.plan(seq)?.unwrap_or_default(), tx.moved(seq)?))).await?;
     let mut view = views::job(&app, &scope(&workspace), &row);
+    if !moved.is_nothing() {
+        view["properties"]["peregrine"]["dataBytes"] = json!(moved);
+    }
     for (name, output) in &plan.outputs {
         view["properties"]["outputs"][name]["uri"] = json!(output.uri);
     }

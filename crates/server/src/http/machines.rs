@@ -18,9 +18,14 @@ use axum::{Extension, Json, extract::State, http::HeaderMap};
 use domain::{
     AttemptId, Timestamp,
     cluster::Launch,
+    kept::MOST_TOLD,
     machine::{MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePoll, PartFate, Standing},
 };
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    time::Duration,
+};
 use store::{Bell, Error, MachineRow, Tx};
 use tokio::time::Instant;
 
@@ -43,7 +48,7 @@ pub(crate) async fn join(
     }
     let key = digest(&join.key);
     let (place, name, print, now) = (cluster.clone(), machine.clone(), key.clone(), app.now());
-    change::change(&app, move |tx| {
+    let peers = change::change(&app, move |tx| {
         let row = tx.machine(&place, &name)?.ok_or_else(|| gone(&name))?;
         if !row.joined.is_empty() && row.joined != print {
             let message = format!("node `{name}` has joined from another machine; a token is good for one");
@@ -53,10 +58,11 @@ pub(crate) async fn join(
             return Err(gone(&name).into());
         }
         let row = MachineRow { joined: print, ..row };
-        Ok(tx.put_machine(&heard(row, join.facts, now))?)
+        tx.put_machine(&heard(row, join.facts, now))?;
+        Ok(peers(tx, &place)?)
     })
     .await?;
-    Ok(Json(NodeJoined { token: machine_token(app.store.keyring(), cluster, machine, &key) }))
+    Ok(Json(NodeJoined { token: machine_token(app.store.keyring(), cluster, machine, &key), peers }))
 }
 
 pub(crate) async fn poll(
@@ -72,7 +78,8 @@ pub(crate) async fn poll(
     let url = app.reached_by(&headers);
     let holds: BTreeSet<AttemptId> = poll.holds.iter().map(|part| part.attempt.clone()).collect();
     let mut bell = app.store.changed(Bell::Machines);
-    let deadline = Instant::now() + WAIT;
+    // Who has something to tell is answered at once, so that it is not told again.
+    let deadline = Instant::now() + if poll.keeps.is_some() { Duration::ZERO } else { WAIT };
     loop {
         bell.mark_unchanged();
         let (place, name, held) = (cluster.clone(), machine.clone(), holds.clone());
@@ -105,7 +112,8 @@ async fn tell(app: &App, cluster: &str, machine: &str, poll: &NodePoll) -> Resul
         })
         .collect();
     let stale = row.seen_at.is_none_or(|seen| now.0 - seen.0 >= SEEN_EVERY_MS);
-    if !differs && news.is_empty() && !stale {
+    let keeps = poll.keeps;
+    if !differs && news.is_empty() && !stale && keeps.is_none() {
         return Ok(());
     }
     let written = app.store.write(move |tx| {
@@ -113,9 +121,21 @@ async fn tell(app: &App, cluster: &str, machine: &str, poll: &NodePoll) -> Resul
             true => tx.put_machine(&after)?,
             false => tx.see_machine(&place, &name, now)?,
         }
+        if let Some(keeps) = keeps {
+            tx.put_kept(&place, &name, &keeps[..keeps.len().min(MOST_TOLD)])?;
+        }
         news.iter().try_for_each(|told| tx.put_fate(&told.attempt, told.part, &told.fate))
     });
     Ok(written.await?)
+}
+
+/// Whether nodes of a cluster fetch data from each other: as its file says, or else where they are likely to reach each other.
+fn peers(tx: &mut Tx<'_>, cluster: &str) -> Result<bool, Error> {
+    let Some(target) = tx.targets_on(cluster)?.pop() else { return Ok(false) };
+    let row = tx.compute(&target.workspace, &target.target.compute)?;
+    let body: Value = row.and_then(|row| serde_json::from_str(&row.body).ok()).unwrap_or_default();
+    let provider = &body["properties"]["properties"]["nodeProvider"];
+    Ok(provider["peers"].as_bool().unwrap_or_else(|| provider["type"] != "command"))
 }
 
 fn over(fate: Option<&PartFate>) -> bool {

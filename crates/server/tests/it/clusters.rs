@@ -4,6 +4,7 @@ mod attach;
 mod chaos;
 mod data;
 mod gangs;
+mod peers;
 mod serving;
 
 use crate::{Answer, Server, ask, job_body, send};

@@ -31,7 +31,7 @@ async fn ordered(server: &Server, name: &str) -> Client {
 
 fn facts(cpus: u64, gpus: u32) -> MachineFacts {
     let capacity = Resources { cpu_milli: cpus * 1000, memory_bytes: 8 << 30, gpus };
-    MachineFacts { host: "box".into(), address: "10.0.0.7".into(), capacity, version: "1".into() }
+    MachineFacts { host: "box".into(), address: "10.0.0.7".into(), capacity, version: "1".into(), door: None }
 }
 
 async fn join(machine: &Client, key: char, facts: MachineFacts) -> Result<NodeJoined, ClientError> {
@@ -87,7 +87,7 @@ async fn a_machine_that_is_less_than_was_ordered_is_of_no_use() {
         let after = row(&server, name).await;
         assert_eq!(after.standing, Standing::Unusable, "{name}");
         assert!(after.reason.contains("were ordered"), "{}", after.reason);
-        let poll = NodePoll { facts: told, holds: Vec::new() };
+        let poll = NodePoll { facts: told, holds: Vec::new(), keeps: None };
         let answer: NodeAnswer = server.with_token(&token).post("/node/v1/poll", &poll).await.unwrap();
         assert!(answer.leave, "it is told to go");
     }
@@ -100,7 +100,7 @@ async fn a_node_drops_what_is_not_its_own_any_more() {
     let token = join(&machine, 'k', facts(4, 1)).await.unwrap().token;
     let attempt = AttemptId::parse("att_7_0").unwrap();
     let part = domain::machine::NodePart { attempt: attempt.clone(), part: 0, fate: domain::machine::PartFate::Runs };
-    let poll = NodePoll { facts: facts(4, 1), holds: vec![part] };
+    let poll = NodePoll { facts: facts(4, 1), holds: vec![part], keeps: None };
     let answer: NodeAnswer = server.with_token(&token).post("/node/v1/poll", &poll).await.unwrap();
     assert_eq!((answer.remove, answer.launch.len(), answer.leave), (vec![attempt], 0, false));
     assert!(row(&server, "crew-a").await.seen_at > Some(Timestamp(0)));

@@ -132,6 +132,7 @@ impl Tx<'_> {
     }
 
     pub fn delete_cluster(&mut self, name: &str) -> Result<bool, Error> {
+        self.exec("delete from data_kept where cluster = ?1", &[name.into()])?;
         Ok(self.exec("delete from clusters where name = ?1", &[name.into()])? > 0)
     }
 

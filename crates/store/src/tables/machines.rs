@@ -81,6 +81,7 @@ impl Tx<'_> {
 
     pub fn drop_machine(&mut self, cluster: &str, name: &str) -> Result<(), Error> {
         self.exec("delete from machines where cluster = ?1 and name = ?2", &[cluster.into(), name.into()])?;
+        self.drop_kept(cluster, name)?;
         self.ring(Bell::Machines);
         Ok(())
     }

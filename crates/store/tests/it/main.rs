@@ -26,6 +26,7 @@ mod sqlite {
     mod children;
     mod commit;
     mod jobs;
+    mod kept;
     mod points;
     mod retention;
     mod runs;
@@ -46,6 +47,7 @@ mod postgres {
     mod children;
     mod commit;
     mod jobs;
+    mod kept;
     mod points;
     mod retention;
     mod runs;

@@ -116,7 +116,7 @@ pub(super) fn validate(context: &Context, args: &ValidateArgs) -> Done {
 
 /// Submits a job of our own making and shows it until it ends.
 pub(crate) async fn submit_and_follow(session: Session<'_>, job: CommandJob, base: &Base) -> Done<ExitCode> {
-    let name = job_name(None)?;
+    let name = job_name(job.name.as_deref())?;
     let post = Post::over(session);
     let described = Described::Command(Box::new(job));
     submit(&post, described, base, &name, false).await.doing(|| format!("cannot submit job `{name}`"))?;

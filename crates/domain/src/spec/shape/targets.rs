@@ -352,6 +352,7 @@ static NODE_PROVIDER: Object = Object {
         key("program", Kind::Text, "`command`: the name of a file in the folder `providers` of the server's home."),
         key("timeout_seconds", Kind::COUNT, "`command`: how long one call of it may take.").or("600"),
         key("server_url", Kind::Text, "`command`: where nodes reach this server."),
+        key("peers", Kind::Bool, "Whether nodes fetch data from each other before they ask the store; where absent, unless the type is `command`."),
     ],
     ..PLAIN
 };

@@ -8,6 +8,7 @@ use crate::{app::App, problem::Problem};
 use domain::{
     Assignment, AttemptId, Job, JobEvent, JobState, Timestamp,
     gang::{Gang, Joined, Stage},
+    kept::MOST_TOLD,
     report::{Joining, Poll, PollAnswer, Report, ReportAnswer, ReportBatch, What},
 };
 use std::time::Duration;
@@ -113,13 +114,31 @@ pub(super) async fn report(app: &App, attempt: &AttemptId, batch: ReportBatch) -
         let part = batch.part.unwrap_or(0);
         let keep_from = Timestamp(now.0 - KEEP_SAMPLES_MS);
         tx.add_samples(&format!("{own}/{part}"), &batch.samples, keep_from)?;
-        record(tx, &own, part, batch.reports, now)
+        let moved = record::moved(tx, part, &batch.reports)?;
+        keep(tx, &own, &batch.facts.node, &batch.reports)?;
+        Ok((record(tx, &own, part, batch.reports, now)?, moved))
     });
-    count(app, ended.await?);
+    let (ended, moved) = ended.await?;
+    count(app, ended);
+    app.metrics.moved(&moved);
     if over {
         app.calls.ring(attempt);
     }
     Ok(ReportAnswer { recorded: if over { vec![attempt.clone()] } else { Vec::new() } })
+}
+
+/// What the machine of an agent keeps, where no node of its own tells of that.
+fn keep(tx: &mut Tx<'_>, attempt: &AttemptId, node: &str, reports: &[Report]) -> Result<(), Error> {
+    let told = reports.iter().rev().find_map(|report| match &report.what {
+        What::Staged { keeps, .. } if !keeps.is_empty() => Some(keeps),
+        _ => None,
+    });
+    let (Some(keeps), Some((seq, _))) = (told, attempt.parts()) else { return Ok(()) };
+    let Some(row) = tx.jobs_by_seq(&[seq])?.pop() else { return Ok(()) };
+    if row.cluster == store::HERE || !tx.machines(&row.cluster)?.is_empty() {
+        return Ok(());
+    }
+    tx.put_kept(&row.cluster, node, &keeps[..keeps.len().min(MOST_TOLD)])
 }
 
 /// What an attempt has logged is on disk for good before its agent, which has it too, may go.
@@ -159,7 +178,7 @@ fn record(
             }
             What::Notice { text } => change.notice(tx, text, at)?,
             What::Over { isolation, .. } => change.isolated(isolation),
-            What::Preparing | What::Started { .. } | What::Exited { .. } => {}
+            What::Preparing | What::Staged { .. } | What::Started { .. } | What::Exited { .. } => {}
         }
     }
     settle(tx, attempt, change, gang, now)

@@ -33,17 +33,22 @@ fn own(app: &App, path: &Path) -> Option<Own> {
     Some(Own { owner, container, path: parts.collect::<Option<Vec<_>>>()?.join("/") })
 }
 
+/// As an agent elsewhere calls what lies at a path.
+pub(crate) fn url(app: &App, path: &Path) -> Option<String> {
+    let Own { container, path: inside, .. } = own(app, path)?;
+    // What is known to be a folder need not be asked for as if it were a file.
+    let end = if path.is_dir() && !inside.is_empty() { "/" } else { "" };
+    Some(format!("az://{container}/{inside}{end}"))
+}
+
 /// The same assignment for an agent that reaches this server at `url`.
 pub(super) fn from_afar(app: &App, mut assignment: Assignment, url: &str) -> Assignment {
     for place in assignment.plan.places_mut() {
         let Place::Folder { path } = &*place else { continue };
-        let Some(Own { owner, container, path: inside }) = own(app, path) else { continue };
-        // What is known to be a folder need not be asked for as if it were a file.
-        let end = if path.is_dir() && !inside.is_empty() { "/" } else { "" };
+        let (Some(Own { owner, .. }), Some(there)) = (own(app, path), self::url(app, path)) else { continue };
         let endpoint = format!("{url}/blob/{}", address::account(&owner));
         let options = BTreeMap::from([("endpoint".to_owned(), endpoint), ("account_name".to_owned(), owner)]);
-        *place =
-            Place::Object { url: format!("az://{container}/{inside}{end}"), datastore: SERVER.to_owned(), options };
+        *place = Place::Object { url: there, datastore: SERVER.to_owned(), options };
     }
     let token = attempt_token(app.store.keyring(), &assignment.attempt);
     assignment.secrets.insert(SERVER.to_owned(), BTreeMap::from([("bearer_token".to_owned(), token)]));

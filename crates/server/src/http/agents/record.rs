@@ -3,6 +3,7 @@
 use domain::{
     AttemptId, Job, JobEvent, JobState, Outcome, Timestamp,
     job::Failure,
+    kept::Moved,
     report::{Report, What},
 };
 use std::collections::HashMap;
@@ -93,6 +94,19 @@ impl Change {
     }
 }
 
+/// Writes down how much attempts were given from where; what of it was not told before.
+pub(super) fn moved(tx: &mut Tx<'_>, part: u32, reports: &[Report]) -> Result<Moved, Error> {
+    let mut all = Moved::default();
+    for report in reports {
+        if let What::Staged { moved, .. } = &report.what
+            && tx.add_moved(&report.attempt, part, moved)?
+        {
+            all.add(moved);
+        }
+    }
+    Ok(all)
+}
+
 /// Applies reports to their jobs; the attempts whose end is now on record, and how jobs have ended.
 pub(super) fn all(
     tx: &mut Tx<'_>,
@@ -137,6 +151,7 @@ fn one(
             }
             What::Notice { text } => change.notice(tx, text, at)?,
             What::Preparing => change.happens(tx, JobEvent::Preparing, preparing(), at)?,
+            What::Staged { .. } => {}
             What::Started { pid } => {
                 change.happens(tx, JobEvent::Started, ("running", format!("the command runs as process {pid}")), at)?;
             }

@@ -20,7 +20,7 @@ use store::{ClusterRow, ComputeRow, TargetRow, TargetState, Tx, WorkspaceRow};
 /// A clock that is off by more makes certificates and logs useless.
 const SKEW_MS: i64 = 300_000;
 /// What a record is shown with and is not kept of it.
-pub(crate) const SHOWN: [&str; 6] = ["instanceTypes", "checks", "nodes", "capacity", "cluster", "seenAt"];
+pub(crate) const SHOWN: [&str; 7] = ["instanceTypes", "checks", "nodes", "capacity", "cluster", "seenAt", "keptData"];
 /// What of a target has a meaning of its own; everything else is a setting.
 const KNOWN: [&str; 2] = ["namespace", "defaultInstanceType"];
 

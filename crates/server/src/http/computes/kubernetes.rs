@@ -2,7 +2,10 @@
 
 use super::{check, managed, view::amounts};
 use crate::http::clusters::{self, attach};
-use domain::cluster::{ClusterFacts, ClusterInstanceType, ClusterNode};
+use domain::{
+    cluster::{ClusterFacts, ClusterInstanceType, ClusterNode},
+    kept::Kept,
+};
 use serde_json::{Map, Value, json};
 use store::{ComputeRow, Error, TargetRow, TargetState, Tx};
 
@@ -15,6 +18,7 @@ pub(super) struct On {
     facts: ClusterFacts,
     /// Of a managed cluster.
     managed: Option<managed::Nodes>,
+    kept: Vec<(String, Kept)>,
 }
 
 /// Takes out of a body what the server adds to it when it shows it.
@@ -30,7 +34,8 @@ impl On {
         let facts = tx.facts(&target.cluster)?;
         let managed = check::kind_of(row) == managed::KIND;
         let managed = managed.then(|| managed::Nodes::of(tx, &target.cluster)).transpose()?;
-        Ok(Some(On { target, facts, managed }))
+        let kept = tx.kept_on(&target.cluster)?;
+        Ok(Some(On { target, facts, managed, kept }))
     }
 
     /// In the place where clients look for what went wrong.
@@ -75,6 +80,12 @@ impl On {
             })
         };
         self.facts.nodes.iter().map(one).collect()
+    }
+
+    /// Fetched data that lies there, by node.
+    pub(super) fn kept(&self) -> Value {
+        let one = |(node, kept): &(String, Kept)| json!({"node": node, "source": kept.source, "bytes": kept.bytes});
+        self.kept.iter().map(one).collect()
     }
 
     /// Every node as clients list the nodes of a target.
