@@ -15,7 +15,9 @@ mod tree;
 pub use mltable::{Eval, Evaluated};
 pub use tree::{Entry, Kind, Tree, walk};
 
-use crate::pod::Pod;
+pub(crate) use remote::SERVER;
+
+use crate::outpost::Outpost;
 use cache::{Cache, Claim};
 use domain::Place;
 use remote::{OwnStore, Remote};
@@ -119,9 +121,9 @@ impl Data {
     }
 
     /// The same for an agent whose server is elsewhere, and so is what the server itself stores.
-    pub(crate) fn near(self, pod: Option<&Pod>) -> Data {
+    pub(crate) fn near(self, outpost: Option<&Outpost>) -> Data {
         let inner = Arc::into_inner(self.0).expect("nobody has a clone yet");
-        Data(Arc::new(Inner { own: pod.map(OwnStore::of), ..inner }))
+        Data(Arc::new(Inner { own: outpost.map(OwnStore::of), ..inner }))
     }
 
     /// A path at which the data can be read. Cached data stays there until [`Data::release`] is called for `holder`

@@ -4,6 +4,7 @@ mod attach;
 mod chaos;
 mod data;
 mod gangs;
+mod nodes;
 mod serving;
 
 use crate::{Answer, Server, ask, job_body, send};
