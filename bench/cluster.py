@@ -1,22 +1,28 @@
-"""Managed clusters: from no node to the first line of a log, and what many idle nodes cost the server.
+"""Managed clusters: from no node to the first line of a log, what many idle nodes cost the server, and many small jobs.
 
-Usage: bench/cluster.py [zero] [agents]   (both without a name)
+Usage: bench/cluster.py [zero] [agents] [tasks]   (all without a name)
 `zero`: a cluster without nodes gets a job; the figure is the time from the submit to the first line of its log, with the nodes as
 processes of this machine. `agents`: so many nodes (AGENTS, 500) join and poll as real ones do, each over a connection of its
-own; the figures are the server's processor time and memory. PEREGRINE_BIN names our binary. ROUNDS (10). Needs Linux.
+own; the figures are the server's processor time and memory. `tasks`: so many jobs of `/bin/true` (TASKS, 10,000) on two nodes of
+one core each, one job a node at a time, beside HyperQueue with two workers of one core, Ray with two cores, and Slurm with two nodes (SLURM,
+200 jobs, for it takes seconds for each). PEREGRINE_BIN names our binary. ROUNDS (10; of `tasks` 3). Needs Linux.
 """
 
 import asyncio
 import json
 import os
+import shutil
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from run import Server, table, verdict  # noqa: E402
+import pipelines  # noqa: E402
+from run import HERE, HQ, RAY, Server, free_port, hyperqueue, table, verdict  # noqa: E402
 
 ROUNDS, AGENTS = (int(os.environ.get(name, usual)) for name, usual in (("ROUNDS", 10), ("AGENTS", 500)))
 WATCHED_S = 60
@@ -147,7 +153,118 @@ case "$1" in list) ls ;; create) printf %s "$PEREGRINE_JOIN_TOKEN" > "$2" ;; del
     return share <= 0.05 and each <= 200
 
 
-BENCHES = {"zero": zero, "agents": agents}
+def tasks():
+    """P2 on a cluster: many small jobs on two nodes of one core each."""
+    count, few, rounds = (int(os.environ.get(name, usual)) for name, usual in (("TASKS", 10_000), ("SLURM", 200), ("ROUNDS", 3)))
+    peers = {f"HyperQueue {HQ}, two workers of one core": by_hyperqueue, f"Ray {RAY}, two cores, tasks that start a process": by_ray}
+    figures = {name: [] for name in ("Peregrine", *peers, f"Slurm, an array of {few} on two nodes")}
+    with Server() as server:
+        server.prepare()
+        cluster = write(server, "crew.yml", "name: crew\ntype: amlcompute\nsize: Standard_D1_v2\nmin_instances: 2\nmax_instances: 2\n")
+        server.run("compute", "create", "-f", cluster, "-o", "none")
+        until("two nodes", lambda: [one["nodeState"] for one in nodes(server)] == ["idle"] * 2)
+        server.submit(200, "warm", compute="crew")
+        for turn in range(rounds):
+            figures["Peregrine"].append(server.submit(count, f"t{turn}", compute="crew")["jobs_per_s"])
+            for name, peer in peers.items():
+                figures[name].extend(filter(None, [peer(count)]))
+        figures[f"Slurm, an array of {few} on two nodes"].extend(filter(None, [by_slurm(few)]))
+        server.run("compute", "delete", "-n", "crew", "--yes")
+    middle = {name: statistics.median(found) if found else None for name, found in figures.items()}
+    ours, hq = middle["Peregrine"], middle[f"HyperQueue {HQ}, two workers of one core"]
+    rows = [[name, f"{got:,.0f}" if got else "could not be had", f"{min(figures[name]):,.0f} to {max(figures[name]):,.0f}" if got else ""]
+            for name, got in middle.items()]
+    table(f"{count:,} jobs of `/bin/true` on two nodes of one core (median of {rounds} interleaved rounds; load {os.getloadavg()[0]:.1f})",
+          ["what", "jobs/s", "from and to"], rows)
+    print(f"\ngoal: at least HyperQueue's: {verdict(not hq or ours >= hq)}")
+    return not hq or ours >= hq
+
+
+def said(command, timeout=600, **more):
+    """The last word a command prints, or why there is none, aloud."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **more)
+    if done.returncode:
+        print(f"{command[0]}: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+        return None
+    return float(done.stdout.split()[-1])
+
+
+def by_hyperqueue(count):
+    python = hyperqueue()
+    return python and said([python, str(HERE / "peer_hyperqueue.py"), str(count), "2"])
+
+
+def by_ray(count):
+    python = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "peregrine" / "tools" / f"ray-{RAY}" / "bin" / "python"
+    seconds, why = pipelines.by_ray(python, count) if python.is_file() else (None, "the tests of distributed jobs install it")
+    if why:
+        print(f"Ray: {why}", file=sys.stderr)
+    return seconds and count / seconds
+
+
+def by_slurm(count):
+    """Two nodes of one core, on this machine, by Slurm's own daemons."""
+    if os.geteuid() or not shutil.which("slurmctld", path="/usr/sbin"):
+        return None
+    folder, host, daemons = tempfile.mkdtemp(prefix="slurm-bench-"), os.uname().nodename, []
+    Path(folder, "munge.key").write_bytes(bytes([7]) * 1024)
+    Path(folder, "munge.key").chmod(0o600)
+    named = "\n".join(f"NodeName=n{n} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=1 RealMemory=500 State=UNKNOWN" for n in (1, 2))
+    Path(folder, "slurm.conf").write_text(f"""ClusterName=bench
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={free_port()}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.sock
+StateSaveLocation={folder}
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/c.pid
+SlurmdPidFile={folder}/d-%n.pid
+SlurmctldLogFile={folder}/c.log
+SlurmdLogFile={folder}/d-%n.log
+SlurmUser=root
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+ReturnToService=2
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+MpiDefault=none
+SchedulerParameters=default_queue_depth=10000,sched_interval=1,sched_min_interval=0
+MaxArraySize=20000
+MaxJobCount=20000
+{named}
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+""")
+    environment = {**os.environ, "SLURM_CONF": f"{folder}/slurm.conf"}
+
+    def begin(*command):
+        daemons.append(subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+    def says(*command):
+        return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True).stdout
+
+    try:
+        munge = [f"--{name}={folder}/munge.{end}" for name, end in (("key-file", "key"), ("socket", "sock"), ("pid-file", "pid"), ("log-file", "log"), ("seed-file", "seed"))]
+        begin("/usr/sbin/munged", "--foreground", "--force", *munge)
+        until("munge", lambda: Path(folder, "munge.sock").exists(), 20)
+        begin("/usr/sbin/slurmctld", "-D", "-c")
+        for n in (1, 2):
+            begin("/usr/sbin/slurmd", "-D", "-N", f"n{n}")
+        until("Slurm's nodes", lambda: says("sinfo", "-h", "-o", "%T").split() == ["idle"], 60)
+        began = time.perf_counter()
+        says("sbatch", "-W", "-o", "/dev/null", f"--array=1-{count}", "--wrap", "/bin/true")
+        return count / (time.perf_counter() - began)
+    except RuntimeError as why:
+        print(f"Slurm: {why}", file=sys.stderr)
+        return None
+    finally:
+        for daemon in reversed(daemons):
+            daemon.terminate()
+            daemon.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+BENCHES = {"zero": zero, "agents": agents, "tasks": tasks}
 
 
 def main():

@@ -1,4 +1,4 @@
-"""Runs COUNT processes through a HyperQueue server and worker in this process; prints jobs per second."""
+"""Runs COUNT processes through a HyperQueue server and WORKERS (one of two cores) in this process; prints jobs per second."""
 
 import os
 import sys
@@ -22,7 +22,9 @@ def batch(count):
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     with LocalCluster(server_dir=None) as cluster:
-        cluster.start_worker(WorkerConfig(cores=2))
+        workers = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+        for _ in range(workers):
+            cluster.start_worker(WorkerConfig(cores=2 // workers))
         client = cluster.client()
         client.wait_for_jobs([client.submit(batch(10))])
         count = int(sys.argv[1])

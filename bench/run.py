@@ -74,9 +74,9 @@ class Server:
                 return
             time.sleep(0.05)
 
-    def submit(self, count, prefix, command="/bin/true", connections=32):
+    def submit(self, count, prefix, command="/bin/true", connections=32, compute=None):
         tool = submit_tool()
-        done = subprocess.run([tool, f"127.0.0.1:{self.port}", self.token, str(count), str(connections), prefix, command],
+        done = subprocess.run([tool, f"127.0.0.1:{self.port}", self.token, str(count), str(connections), prefix, command, *filter(None, [compute])],
                               check=True, capture_output=True, text=True)
         return {k: float(v) for k, v in (pair.split("=") for pair in done.stdout.split())}
 

@@ -1,5 +1,5 @@
 //! Submits many small jobs over plain HTTP and waits until the server has recorded the end of each.
-//! Usage: submit HOST:PORT TOKEN COUNT CONNECTIONS PREFIX COMMAND. Standard library only: `rustc -O submit.rs`.
+//! Usage: submit HOST:PORT TOKEN COUNT CONNECTIONS PREFIX COMMAND [COMPUTE]. Standard library only: `rustc -O submit.rs`.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -64,12 +64,15 @@ fn ended(line: &mut Line) -> usize {
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [host, token, count, connections, prefix, command] = args.as_slice() else { panic!("see the top of this file") };
+    let [host, token, count, connections, prefix, command, compute @ ..] = args.as_slice() else {
+        panic!("see the top of this file")
+    };
+    let compute = compute.first().map_or(String::new(), |name| format!("\"computeId\":\"{WORKSPACE}/computes/{name}\","));
     let (count, connections): (usize, usize) = (count.parse().unwrap(), connections.parse().unwrap());
     let mut watch = Line::open(host, token);
     let before = ended(&mut watch);
     let body = format!(
-        "{{\"properties\":{{\"jobType\":\"Command\",\"command\":\"{command}\",\"environmentId\":\"azureml:bench:1\",\
+        "{{\"properties\":{{\"jobType\":\"Command\",{compute}\"command\":\"{command}\",\"environmentId\":\"azureml:bench:1\",\
          \"experimentName\":\"bench\",\"resources\":{{\"instanceCount\":1}}}}}}"
     );
     let next = AtomicUsize::new(0);

@@ -121,6 +121,48 @@ fn what_runs_on_a_node_lives_through_the_loss_of_its_agent_and_of_the_server() {
     home.until("a clean machine", || agents(&home).is_empty());
 }
 
+#[test]
+fn small_jobs_follow_each_other_and_each_runs_once_whoever_is_killed() {
+    let home = Home::new();
+    create(&home, "min_instances: 2\nmax_instances: 2\nidle_time_before_scale_down: 300");
+    // The agents that run attempts on nodes, under their keepers.
+    let runners = || {
+        let all = processes_with(&home.home().join("n").display().to_string()).into_iter();
+        all.filter(|(_, line)| line.contains("agent run")).map(|(pid, _)| pid).collect::<Vec<_>>()
+    };
+    home.until("two agents", || runners().len() == 2);
+    let ran = home.path().join("ran");
+    let small = |name: &str| home.begin(name, &format!("echo {name} >> {}; echo said", ran.display()), ON);
+    let names: Vec<String> = (0..20).map(|n| format!("small{n}")).collect();
+    for (at, name) in names.iter().enumerate() {
+        small(name);
+        match at {
+            5 | 11 => assert!(signal(runners()[0], "KILL")),
+            8 => assert!(signal(agents(&home)[0], "KILL")),
+            14 => assert!(home.kill("server")),
+            _ => {}
+        }
+    }
+    // One that takes long keeps nobody waiting who stands in line behind it.
+    home.begin("long", "for i in $(seq 600); do sleep 0.1; done", ON);
+    let behind: Vec<String> = (0..6).map(|n| format!("behind{n}")).collect();
+    behind.iter().for_each(|name| small(name));
+    for name in names.iter().chain(&behind) {
+        assert_eq!(home.ended(name)["status"], "Completed", "{}", why(&home, name));
+        assert_eq!(home.log(name), "said\n");
+    }
+    let mut all: Vec<String> = fs::read_to_string(&ran).unwrap().lines().map(str::to_owned).collect();
+    all.sort();
+    let mut once: Vec<String> = names.into_iter().chain(behind).collect();
+    once.sort();
+    assert_eq!(all, once);
+    home.until_status("long", "Running");
+    home.ok(&["job", "cancel", "-n", "long"]);
+    assert_eq!(home.ended("long")["status"], "Canceled");
+    home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
+    home.until("a clean machine", || agents(&home).is_empty() && runners().is_empty());
+}
+
 /// A program that brings nodes as processes; `mode` says how badly.
 pub(crate) fn provider(home: &Home) -> PathBuf {
     let folder = home.path().join("cloud");

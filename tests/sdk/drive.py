@@ -262,8 +262,9 @@ def compute_create_aml():
     kept = ml.compute.get("cpu-cluster")
     assert (kept.max_instances, kept.tags) == (4, {"a": "b"}), kept
     assert kept.provisioning_state == "Succeeded", kept
-    wanted.max_instances = 3
-    assert ml.compute.begin_create_or_update(wanted).result().max_instances == 3
+    # What was shown can be sent back.
+    kept.max_instances = 3
+    assert ml.compute.begin_create_or_update(kept).result().max_instances == 3
 
 
 @step

@@ -1,7 +1,7 @@
 //! What every part of an agent shares: its settings, its folders, its lines to the keeper and the server.
 
 use crate::{
-    data::Data, environment::Environments, folders::Folders, journal::Journal, keeper::Link, pod::Pod,
+    data::Data, environment::Environments, folders::Folders, journal::Journal, keeper::Link, outpost::Outpost,
     report::Reporter, server::Server,
 };
 use domain::{AttemptId, Resources, Timestamp, report::NodeFacts};
@@ -32,8 +32,8 @@ pub struct Settings {
 
 pub(crate) struct Context {
     pub(crate) settings: Settings,
-    /// The container this agent is the entry point of, together with one attempt; absent on a node of its own.
-    pub(crate) pod: Option<Pod>,
+    /// Where this agent is, if not on the server's own machine. There an attempt has all that the agent has.
+    pub(crate) outpost: Option<Outpost>,
     pub(crate) server: Arc<Server>,
     pub(crate) link: Link,
     pub(crate) reporter: Reporter,
@@ -50,7 +50,7 @@ impl Context {
 
     /// Whether this process lives in a container that is its job's own.
     pub(crate) fn is_contained(&self) -> bool {
-        self.pod.as_ref().is_some_and(|pod| pod.contained)
+        self.outpost.as_ref().is_some_and(|outpost| outpost.contained)
     }
 
     pub(crate) fn attempts(&self) -> PathBuf {

@@ -18,9 +18,11 @@ pub use mltable::{Eval, Evaluated};
 pub use peers::Shelf;
 pub use tree::{Entry, Kind, Tree, walk};
 
-use crate::{pod::Pod, server::Server};
+pub(crate) use remote::SERVER;
+
+use crate::{outpost::Outpost, server::Server};
 use cache::{Cache, Claim, Filling};
-use domain::{Place, kept::Kept, resources::humane_bytes};
+use domain::{AttemptId, Place, kept::Kept, resources::humane_bytes};
 pub(crate) use moved::Tally;
 use peers::Neighbours;
 use remote::{Listing, OwnStore, Remote};
@@ -135,20 +137,21 @@ impl Data {
 
     /// The same for an agent whose server is elsewhere, and so is what the server itself stores. On a machine that keeps
     /// things for all its agents the cache is one of them, and others like it may have what this one lacks.
-    pub(crate) fn near(self, home: &Path, pod: Option<&Pod>, server: &Arc<Server>) -> Data {
+    pub(crate) fn near(self, home: &Path, outpost: Option<&Outpost>, server: &Arc<Server>) -> Data {
         let inner = Arc::into_inner(self.0).expect("nobody has a clone yet");
-        let Some(pod) = pod else { return Data(Arc::new(inner), self.1) };
+        let Some(outpost) = outpost else { return Data(Arc::new(inner), self.1) };
         // Under Slurm they share a folder of the network's, and each has its own disk.
-        let shared = pod.shared.as_ref().filter(|shared| shared.parent().is_some_and(|top| home.starts_with(top)));
+        let shared = outpost.shared.as_ref().filter(|shared| shared.parent().is_some_and(|top| home.starts_with(top)));
         let cache = shared.map(|shared| Cache::new(cache_folder(shared), inner.cache.limit_bytes(), home.to_owned()));
-        let neighbours = shared.map(|_| Neighbours::of(pod.attempt.clone(), Arc::clone(server)));
-        let inner = Inner { own: Some(OwnStore::of(pod)), neighbours, cache: cache.unwrap_or(inner.cache), ..inner };
+        let neighbours = shared.map(|_| Neighbours::of(Arc::clone(server)));
+        let own = Some(OwnStore::of(outpost));
+        let inner = Inner { own, neighbours, cache: cache.unwrap_or(inner.cache), ..inner };
         Data(Arc::new(inner), self.1)
     }
 
-    /// The same data, with a count of its own of what is moved.
-    pub(crate) fn counted(&self) -> Data {
-        Data(Arc::clone(&self.0), Arc::default())
+    /// The same data for one attempt, with a count of its own of what is moved.
+    pub(crate) fn counted(&self, attempt: &AttemptId) -> Data {
+        Data(Arc::clone(&self.0), Arc::new(Tally::of(attempt.clone())))
     }
 
     /// What was moved through this value and its clones.

@@ -4,7 +4,10 @@
 //! One file and no file per attempt, because making a file costs more than running a small job. A crash can tear only the
 //! last line, and a torn line is one that was never acted on. Invariant: an outcome, once written, never changes.
 
-use crate::attempt::{AllEnded, OverMark, RunMark};
+use crate::{
+    attempt::{AllEnded, OverMark, RunMark},
+    data::SERVER,
+};
 use domain::{Assignment, AttemptId};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -107,9 +110,9 @@ impl Journal {
             return Err(error);
         }
         inner.bytes += bytes.len() as u64;
-        // Credentials stay in the file no longer than the attempt that needs them.
+        // Credentials stay in the file no longer than the attempt that needs them; those for the server end with it anyway.
         let secret = matches!(&line, Line::Gone(attempt)
-            if inner.lives.get(attempt).is_some_and(|life| !life.assignment.secrets.is_empty()));
+            if inner.lives.get(attempt).is_some_and(|life| life.assignment.secrets.keys().any(|of| of != SERVER)));
         apply(&mut inner.lives, line);
         if secret || inner.bytes > REWRITE_BYTES {
             let (file, bytes) = rewrite(&inner.path, &inner.lives)?;

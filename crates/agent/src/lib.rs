@@ -15,6 +15,7 @@ mod folders;
 pub mod gpu;
 mod journal;
 pub mod keeper;
+pub mod outpost;
 pub mod pod;
 mod report;
 mod run;

@@ -9,21 +9,16 @@
 use crate::{
     attempt::Stop,
     context::{Context, Settings},
+    outpost::Outpost,
     run::{Working, held, leave, start, take},
     server::CallError,
     supervisor::{Holds, Message},
 };
-use api::{Client, Connection};
 use domain::{
     AttemptId, Outcome,
     report::{Joining, NodeFacts, Poll, PollAnswer, What},
 };
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fs, io, path::Path, time::Duration};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::mpsc,
@@ -36,63 +31,12 @@ const REFUSED_FOR: Duration = Duration::from_secs(60);
 const LAST_WORD: Duration = Duration::from_secs(10);
 const ASKED_TO_LEAVE: &str = "the pod was asked to leave (drain, eviction or preemption)";
 
-/// What the pod was made for, and its way to the server.
+/// What the pod was made for, and where it is.
 #[derive(Debug, Clone)]
 pub struct Pod {
     pub attempt: AttemptId,
     pub part: u32,
-    /// Where the other parts reach this one.
-    pub address: String,
-    /// The server's address.
-    pub server: Address,
-    /// Read again for every call: a renewed token takes the place of the old one.
-    pub token_file: PathBuf,
-    /// The authority that signed the server's certificate, in PEM; the system's are enough where it is absent.
-    pub authority: Option<Vec<u8>>,
-    /// The system's authorities and the server's in one file, for programs of the user's.
-    pub bundle: Option<PathBuf>,
-    /// How long the command runs on without a server.
-    pub away: Duration,
-    /// The container is the job's own. Otherwise this is a machine that others use too: environments are made and limits
-    /// set as on the server's own machine.
-    pub contained: bool,
-    /// Where environments are kept for all that run on this machine.
-    pub shared: Option<PathBuf>,
-}
-
-/// How the server is found.
-#[derive(Debug, Clone)]
-pub enum Address {
-    Known(String),
-    /// In a file, where it may change: the way leads through a tunnel.
-    Written(PathBuf),
-}
-
-impl Pod {
-    pub(crate) fn token(&self) -> Option<String> {
-        fs::read_to_string(&self.token_file).ok().map(|token| token.trim().to_owned())
-    }
-
-    pub(crate) fn url(&self) -> Option<String> {
-        match &self.server {
-            Address::Known(url) => Some(url.clone()),
-            Address::Written(file) => fs::read_to_string(file).ok().map(|url| url.trim().to_owned()),
-        }
-    }
-
-    pub(crate) fn connect(&self) -> Option<Client> {
-        let connection = Connection { url: self.url()?, token: self.token()?, authority: self.authority.clone() };
-        Client::new(connection).ok()
-    }
-
-    /// What the user's process is told about the pod it is in.
-    pub(crate) fn variables(&self) -> BTreeMap<String, String> {
-        let bundle = self.bundle.as_ref().map(|path| ("REQUESTS_CA_BUNDLE".to_owned(), path.display().to_string()));
-        // The keeper has seen to it that ours are of use.
-        let places =
-            ["HOME", "TMPDIR"].into_iter().filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
-        places.chain(bundle).collect()
-    }
+    pub outpost: Outpost,
 }
 
 /// `HOME` and `TMPDIR` below the agent's home where the image's own cannot be written to.
@@ -124,7 +68,8 @@ pub enum Left {
 /// Runs the attempt the pod was made for to its end.
 pub async fn run(settings: Settings, pod: Pod) -> io::Result<Left> {
     let mut terminate = signal(SignalKind::terminate())?;
-    let Working { cx, facts, messages, mut recorded } = start(settings, Some(pod.clone())).await?;
+    let Working { cx, facts, messages, mut recorded } =
+        start(settings, Some(pod.outpost.clone()), Some(pod.part)).await?;
     let stay = Stay { cx: &cx, pod: &pod, messages: &messages };
     let left = tokio::select! {
         left = stay.until_over(&facts, &mut recorded, &mut terminate) => left,
@@ -143,10 +88,10 @@ struct Stay<'a> {
 
 /// How long the server has not answered, or not as it should.
 #[derive(Default)]
-struct Silence {
+pub(crate) struct Silence {
     since: Option<Instant>,
     refused_since: Option<Instant>,
-    tries: u32,
+    pub(crate) tries: u32,
 }
 
 /// What a poll may mean for the whole stay.
@@ -184,7 +129,7 @@ impl Stay<'_> {
     /// Asks the server once, with a pause after an answer that did not come.
     async fn ask(&self, facts: &NodeFacts, silence: &mut Silence) -> News {
         let Holds { all: holds, stopping } = held(self.messages).await;
-        let joining = Some(Joining { part: self.pod.part, address: self.pod.address.clone() });
+        let joining = Some(Joining { part: self.pod.part, address: self.pod.outpost.address.clone() });
         let idle = holds.is_empty();
         let poll = Poll { facts: facts.clone(), holds, stopping, joining };
         match self.cx.server.post::<PollAnswer>("/agent/v1/poll", &poll).await {
@@ -197,7 +142,7 @@ impl Stay<'_> {
                 take(answer, self.messages);
                 News::Nothing
             }
-            Err(error) => match silence.goes_on(&error, self.pod.away) {
+            Err(error) => match silence.goes_on(&error, self.pod.outpost.away) {
                 Some(why) => News::Unwanted(why),
                 None => {
                     tokio::time::sleep(self.cx.server.pause(silence.tries)).await;
@@ -245,7 +190,7 @@ impl Stay<'_> {
 
 impl Silence {
     /// One more call in vain; the reason to leave, if that was one too many.
-    fn goes_on(&mut self, error: &CallError, away: Duration) -> Option<String> {
+    pub(crate) fn goes_on(&mut self, error: &CallError, away: Duration) -> Option<String> {
         self.tries += 1;
         let since = *self.since.get_or_insert_with(Instant::now);
         self.refused_since = match error.refused() {

@@ -116,5 +116,5 @@ impl Reporter {
 
 /// Whether someone waits for this.
 fn is_urgent(what: &What) -> bool {
-    matches!(what, What::Over { .. } | What::Serving { .. })
+    matches!(what, What::Over { .. } | What::Returned | What::Serving { .. })
 }

@@ -8,7 +8,8 @@ use crate::{
     folders::Folders,
     journal::Journal,
     keeper::{self, Link},
-    pod::Pod,
+    outpost::Outpost,
+    pod::Silence,
     report::Reporter,
     sample::Sampler,
     server::Server,
@@ -20,13 +21,11 @@ use domain::{
     report::{NodeFacts, Poll, PollAnswer},
 };
 use std::{fs, io, sync::Arc, time::Duration};
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::Instant,
-};
+use tokio::sync::{mpsc, oneshot};
 
 /// With nothing to do and no server for this long, an agent leaves.
 const LEAVE_AFTER: Duration = Duration::from_secs(20);
+const ABOUT_TO_GO: &str = "its node was asked to leave (resize, repair or preemption)";
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 
 /// An agent at work, apart from asking for more.
@@ -38,9 +37,10 @@ pub(crate) struct Working {
     pub(crate) recorded: mpsc::UnboundedReceiver<AttemptId>,
 }
 
-/// Runs until there is neither work nor a server, or the keeper goes away. `Ok(true)`: left in good order.
-pub async fn run(settings: Settings) -> io::Result<bool> {
-    let Working { cx, facts, messages, mut recorded } = start(settings, None).await?;
+/// Runs until there is neither work nor a server, or the keeper goes away; on a node elsewhere, until it is told to leave too.
+/// `Ok(true)`: left in good order.
+pub async fn run(settings: Settings, outpost: Option<Outpost>) -> io::Result<bool> {
+    let Working { cx, facts, messages, mut recorded } = start(settings, outpost, None).await?;
     let forward = messages.clone();
     detach("recorded", async move {
         while let Some(attempt) = recorded.recv().await {
@@ -48,7 +48,7 @@ pub async fn run(settings: Settings) -> io::Result<bool> {
         }
     });
     tokio::select! {
-        () = ask_for_work(&cx.server, facts, &messages) => {
+        () = ask_for_work(&cx, facts, &messages) => {
             leave(&cx.link).await;
             Ok(true)
         }
@@ -57,7 +57,7 @@ pub async fn run(settings: Settings) -> io::Result<bool> {
 }
 
 /// Takes over what an earlier agent left and sets everything going.
-pub(crate) async fn start(settings: Settings, pod: Option<Pod>) -> io::Result<Working> {
+pub(crate) async fn start(settings: Settings, outpost: Option<Outpost>, part: Option<u32>) -> io::Result<Working> {
     let home = settings.home.clone();
     let lock = fs::File::create(home.join("agent").join("agent.lock"))?;
     // The last agent of this node must be gone before this one touches its attempts.
@@ -71,18 +71,18 @@ pub(crate) async fn start(settings: Settings, pod: Option<Pod>) -> io::Result<Wo
     let facts = context::facts(&settings);
     let reporter = Reporter::default();
     let agent = home.join("agent");
-    let contained = pod.as_ref().is_some_and(|pod| pod.contained);
-    let server = Arc::new(pod.as_ref().map_or_else(|| Server::of_home(&home), Server::elsewhere));
+    let contained = outpost.as_ref().is_some_and(|outpost| outpost.contained);
+    let shared = outpost.as_ref().and_then(|outpost| outpost.shared.as_deref());
+    let server = Arc::new(outpost.as_ref().map_or_else(|| Server::of_home(&home), Server::elsewhere));
     let cx = Arc::new(Context {
         journal: Journal::open(&agent.join("journal"))?,
         folders: Folders::open(&agent)?,
-        environments: Environments::new(pod.as_ref().and_then(|pod| pod.shared.as_deref()).unwrap_or(&home))
-            .inside_image(contained),
-        data: Data::new(&home, settings.cache_bytes).near(&home, pod.as_ref(), &server),
+        environments: Environments::new(shared.unwrap_or(&home)).inside_image(contained),
+        data: Data::new(&home, settings.cache_bytes).near(&home, outpost.as_ref(), &server),
         link,
         reporter: reporter.clone(),
         server,
-        pod,
+        outpost,
         settings,
     });
     // What builds of an earlier agent left half-made is of no use to anyone.
@@ -92,7 +92,6 @@ pub(crate) async fn start(settings: Settings, pod: Option<Pod>) -> io::Result<Wo
     supervisor.recover();
     detach("supervisor", supervisor.run(inbox));
     let (done, recorded) = mpsc::unbounded_channel();
-    let part = cx.pod.as_ref().map(|pod| pod.part);
     detach("reporter", reporter.run(Arc::clone(&cx.server), facts.clone(), part, done));
     detach("sampler", sample(Arc::clone(&cx)));
     Ok(Working { cx, facts, messages, recorded })
@@ -105,32 +104,47 @@ pub(crate) async fn leave(link: &Link) {
 }
 
 /// Polls the server for ever; returns when there is no reason to stay.
-async fn ask_for_work(server: &Server, facts: NodeFacts, messages: &mpsc::UnboundedSender<Message>) {
-    let mut away_since: Option<Instant> = None;
+async fn ask_for_work(cx: &Context, facts: NodeFacts, messages: &mpsc::UnboundedSender<Message>) {
+    let patience = cx.outpost.as_ref().map_or(LEAVE_AFTER, |outpost| outpost.away);
+    let mut silence = Silence::default();
     loop {
         let Holds { all: holds, stopping } = held(messages).await;
+        let going = holds.iter().filter(|attempt| !stopping.contains(attempt)).cloned().collect::<Vec<_>>();
         let idle = holds.is_empty();
         let poll = Poll { facts: facts.clone(), holds, stopping, joining: None };
-        match server.post::<PollAnswer>("/agent/v1/poll", &poll).await {
+        match cx.server.post::<PollAnswer>("/agent/v1/poll", &poll).await {
             Ok(answer) => {
-                away_since = None;
+                silence = Silence::default();
                 let leave = answer.leave;
                 take(answer, messages);
                 if leave && idle {
                     return;
                 }
                 if leave {
-                    tokio::time::sleep(Duration::from_millis(500)).await;
+                    end_all(messages, going, &Stop::Leave(ABOUT_TO_GO.into()));
+                    tokio::time::sleep(Duration::from_millis(200)).await;
                 }
             }
-            Err(_) => {
-                let since = *away_since.get_or_insert_with(Instant::now);
-                if idle && since.elapsed() > LEAVE_AFTER {
-                    return;
+            Err(error) => {
+                let over = silence.goes_on(&error, patience);
+                // Whom the server knows no more has nothing to wait for.
+                let unknown =
+                    cx.outpost.is_some() && error.refused().is_some_and(|status| [401, 403, 410].contains(&status));
+                match over {
+                    _ if idle && unknown => return,
+                    Some(_) if idle => return,
+                    Some(why) if unknown => end_all(messages, going, &Stop::Asked(why)),
+                    _ => {}
                 }
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                tokio::time::sleep(cx.server.pause(silence.tries)).await;
             }
         }
+    }
+}
+
+fn end_all(messages: &mpsc::UnboundedSender<Message>, attempts: Vec<AttemptId>, stop: &Stop) {
+    for attempt in attempts {
+        let _ = messages.send(Message::Stop(attempt, stop.clone()));
     }
 }
 

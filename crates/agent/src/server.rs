@@ -4,7 +4,7 @@
 //! agent outlives them all. A server elsewhere stays where it is, but may be away for hours, and a connection to it may
 //! die without a word. Invariant: no call waits for ever.
 
-use crate::pod::Pod;
+use crate::outpost::Outpost;
 use api::{Client, ClientError, Connection};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -66,7 +66,7 @@ pub(crate) struct Server {
 enum Way {
     /// Its address lies in the home.
     Home(PathBuf),
-    Elsewhere(Pod),
+    Elsewhere(Outpost),
 }
 
 /// Why a call brought no answer.
@@ -98,8 +98,8 @@ impl Server {
         Server { way: Way::Home(home.to_owned()), client: Mutex::new(None) }
     }
 
-    pub(crate) fn elsewhere(pod: &Pod) -> Server {
-        Server { way: Way::Elsewhere(pod.clone()), client: Mutex::new(None) }
+    pub(crate) fn elsewhere(outpost: &Outpost) -> Server {
+        Server { way: Way::Elsewhere(outpost.clone()), client: Mutex::new(None) }
     }
 
     pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, CallError> {
@@ -128,13 +128,13 @@ impl Server {
         // What would make the client another one: the address of a server that moved, a token that was renewed.
         let mark = match &self.way {
             Way::Home(home) => address(home)?.url,
-            Way::Elsewhere(pod) => format!("{} {}", pod.url()?, pod.token()?),
+            Way::Elsewhere(outpost) => format!("{} {}", outpost.url()?, outpost.token()?),
         };
         let mut client = self.client.lock().expect("nothing panics while it holds the client");
         if client.as_ref().is_none_or(|(made_for, _)| *made_for != mark) {
             let made = match &self.way {
                 Way::Home(home) => connect(home, "agent"),
-                Way::Elsewhere(pod) => pod.connect(),
+                Way::Elsewhere(outpost) => outpost.connect(),
             };
             *client = made.map(|made| (mark, made));
         }

@@ -14,13 +14,16 @@ use domain::{
 };
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     fs,
     path::PathBuf,
     sync::Arc,
     time::Duration,
 };
 use tokio::sync::{mpsc, oneshot, watch};
+
+/// How long an attempt stands in line on a node that another one has.
+const IN_LINE: Duration = Duration::from_secs(1);
 
 pub(crate) enum Message {
     Assign(Arc<Assignment>),
@@ -66,6 +69,8 @@ pub(crate) struct Supervisor {
     free_gpus: Vec<u32>,
     waiting: BTreeMap<Turn, Waiting>,
     active: HashMap<AttemptId, Active>,
+    /// Attempts that were given back, until the server has heard of it.
+    returned: HashSet<AttemptId>,
     /// Folders of forgotten attempts, to be given back as soon as nothing is copied into them any more.
     leaving: Vec<PathBuf>,
     done: mpsc::UnboundedSender<Message>,
@@ -80,6 +85,7 @@ impl Supervisor {
             free_gpus: (0..facts.capacity.gpus).collect(),
             waiting: BTreeMap::new(),
             active: HashMap::new(),
+            returned: HashSet::new(),
             leaving: Vec::new(),
             done,
         }
@@ -128,6 +134,7 @@ impl Supervisor {
                     None => return,
                 },
                 _ = tick.tick() => {
+                    self.give_back();
                     self.explain_waits();
                     self.give_back_folders();
                 }
@@ -151,14 +158,15 @@ impl Supervisor {
         let waiting = self.waiting.values().map(|waiting| waiting.assignment.attempt.clone());
         let stopping = |(id, active): (&AttemptId, &Active)| active.stop.borrow().is_some().then(|| id.clone());
         Holds {
-            all: self.active.keys().cloned().chain(waiting).collect(),
+            all: self.active.keys().chain(&self.returned).cloned().chain(waiting).collect(),
             stopping: self.active.iter().filter_map(stopping).collect(),
         }
     }
 
     fn accept(&mut self, assignment: Arc<Assignment>) {
         let known = |waiting: &Waiting| waiting.assignment.attempt == assignment.attempt;
-        if self.active.contains_key(&assignment.attempt) || self.waiting.values().any(known) {
+        let attempt = &assignment.attempt;
+        if self.active.contains_key(attempt) || self.returned.contains(attempt) || self.waiting.values().any(known) {
             return;
         }
         if let Err(error) = self.cx.journal.accept(Arc::clone(&assignment)) {
@@ -191,9 +199,9 @@ impl Supervisor {
         }
     }
 
-    /// What an attempt takes from this node. Nobody's business where this agent was made for it.
+    /// What an attempt takes from this node: elsewhere, all of it.
     fn needs(&self, assignment: &Assignment) -> Resources {
-        if self.cx.pod.is_some() { Resources::default() } else { assignment.plan.needs() }
+        if self.cx.outpost.is_some() { self.capacity } else { assignment.plan.needs() }
     }
 
     fn free(&self) -> Resources {
@@ -220,6 +228,9 @@ impl Supervisor {
             return;
         }
         let turn = self.waiting.iter().find(|(_, w)| w.assignment.attempt == *attempt).map(|(turn, _)| *turn);
+        if let (Some(turn), Stop::Leave(_)) = (turn, &stop) {
+            return self.give_back_one(turn);
+        }
         if let Some(waiting) = turn.and_then(|turn| self.waiting.remove(&turn)) {
             attempt::finish(&self.cx, &waiting.assignment, stop.clone().into(), "none");
             let (stop, _) = watch::channel(Some(stop));
@@ -239,6 +250,7 @@ impl Supervisor {
     }
 
     fn forget(&mut self, attempt: &AttemptId) {
+        self.returned.remove(attempt);
         if self.active.get(attempt).is_some_and(|active| active.over) {
             self.active.remove(attempt);
             if let Err(error) = self.cx.journal.forget(attempt) {
@@ -260,6 +272,29 @@ impl Supervisor {
             }
             busy
         });
+    }
+
+    /// Where one attempt has the whole node, those behind one that takes long are better off on another. Each is out of the
+    /// journal before anyone hears of it, so that whatever happens it is begun here no more.
+    fn give_back(&mut self) {
+        if self.cx.outpost.is_none() {
+            return;
+        }
+        let now = self.cx.now();
+        let old = |(_, waiting): &(&Turn, &Waiting)| now.since(waiting.since) >= IN_LINE;
+        let old: Vec<Turn> = self.waiting.iter().filter(old).map(|(turn, _)| *turn).collect();
+        old.into_iter().for_each(|turn| self.give_back_one(turn));
+    }
+
+    fn give_back_one(&mut self, turn: Turn) {
+        let Some(attempt) = self.waiting.get(&turn).map(|waiting| waiting.assignment.attempt.clone()) else { return };
+        if let Err(error) = self.cx.journal.forget(&attempt) {
+            tracing::error!(error = &error as &dyn std::error::Error, "cannot write to the journal");
+            return;
+        }
+        self.waiting.remove(&turn);
+        self.cx.reporter.say(&attempt, self.cx.now(), What::Returned);
+        self.returned.insert(attempt);
     }
 
     /// Says of each attempt that waits here what it waits for.

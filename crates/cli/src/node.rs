@@ -1,6 +1,8 @@
 //! The role of a node of a managed cluster: joins, takes what it is given, and leaves when it is told to or not heard any more.
 //!
-//! What it is and where the server is comes in variables. The machine is the memory: what is told of it was just looked at.
+//! What it is and where the server is comes in variables. Attempts of one part are run by an agent like that of the server's own
+//! machine, one after another, and parts of larger ones by agents of their own. The machine is the memory: what is told of it was
+//! just looked at.
 //! Invariants: nothing is begun twice; without a server work goes on, and a node that has none leaves when its lease is over.
 
 mod lending;
@@ -9,8 +11,9 @@ use crate::{
     failure::{Done, Exit, Failure},
     roles::{log_to, provide_crypto, small_runtime},
 };
+use agent::outpost::Posting;
 use api::{Client, ClientError, Connection};
-use compute::{Host, Look, PartState, Site, Trouble};
+use compute::{Driver, Host, LocalDriver, Look, PartState, Site, Trouble};
 use domain::{
     kept::Kept,
     machine::{MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePart, NodePoll, PartFate},
@@ -120,6 +123,21 @@ impl Told {
         Client::new(Connection { url: self.url(), token: token.to_owned(), authority: self.authority.clone() })
     }
 
+    /// Leaves what the agent has to know in its home.
+    fn post(&self, address: String, token: &str) -> std::io::Result<()> {
+        let bundle = self.authority.as_ref().map(|pem| server::write_bundle(&self.folder, Some(pem))).transpose()?;
+        let posting = Posting {
+            name: self.name.clone(),
+            server: self.server.clone(),
+            address,
+            authority: self.authority.clone().map(|pem| String::from_utf8_lossy(&pem).into_owned()),
+            bundle,
+            shared: self.folder.with_file_name("shared"),
+            away_seconds: LEASE.as_secs(),
+        };
+        posting.put(&self.folder, token)
+    }
+
     /// The key of this machine's own, made at first use.
     fn own_key(&self) -> std::io::Result<String> {
         fs::create_dir_all(&self.folder)?;
@@ -142,6 +160,7 @@ impl Told {
 async fn work(told: &Told, program: PathBuf) -> Over {
     let named = told.address.clone().filter(|address| lending::resolved(address).is_some());
     let address = named.unwrap_or_else(|| own_address(&told.url()));
+    let driver = LocalDriver::new(program.clone(), told.folder.clone());
     let host = Host::here(told.key.clone(), program, &told.server, address.clone()).await;
     let mut host = match host {
         Ok(host) => host,
@@ -149,7 +168,7 @@ async fn work(told: &Told, program: PathBuf) -> Over {
     };
     let mut facts = MachineFacts {
         host: host.name().to_owned(),
-        address,
+        address: address.clone(),
         capacity: host.capacity(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         door: None,
@@ -159,11 +178,15 @@ async fn work(told: &Told, program: PathBuf) -> Over {
         Err(over) => return over,
     };
     tracing::info!(node = told.name, "joined");
+    if let Err(error) = told.post(address, &token) {
+        return Over::Failed(format!("cannot write to `{}`: {error}", told.folder.display()));
+    }
     let lending = Lending::new(told, peers, &facts.address).await;
     facts.door.clone_from(&lending.door);
     let (kept, keeps) = watch::channel(Vec::new());
-    let secret = token.clone();
-    let mut node = Node { told, token, facts, client: None, heard: Instant::now(), leaving: false, keeps, said: None };
+    let (secret, heard) = (token.clone(), Instant::now());
+    let mut node = Node { told, token, facts, driver, client: None, heard, leaving: false, keeps, said: None };
+    node.tend();
     tokio::select! {
         over = node.work(&mut host) => over,
         () = lending.run(&secret, &kept) => Over::Failed("what it keeps cannot be looked at any more".to_owned()),
@@ -197,6 +220,8 @@ struct Node<'t> {
     told: &'t Told,
     token: String,
     facts: MachineFacts,
+    /// Keeps the agent.
+    driver: LocalDriver,
     client: Option<Client>,
     /// When the server last answered.
     heard: Instant,
@@ -230,7 +255,8 @@ impl Node<'_> {
             }
         };
         let holds = parts(&look);
-        let busy = holds.iter().any(|part| part.fate == PartFate::Runs);
+        // Its agent leaves when it is told to, or without work when there has been no server for long.
+        let busy = holds.iter().any(|part| part.fate == PartFate::Runs) || self.driver.is_kept();
         if self.leaving && !busy {
             // What ended is told once more, if anyone listens.
             let _ = timeout(AGAIN, self.ask(holds)).await;
@@ -289,10 +315,20 @@ impl Node<'_> {
         if answer.leave && !std::mem::replace(&mut self.leaving, true) {
             host.notice().await?;
         }
+        self.tend();
         if self.leaving {
             sleep(Duration::from_millis(200)).await;
         }
         Ok(())
+    }
+
+    /// Sees to it that the agent runs, while there is work to come.
+    fn tend(&self) {
+        if !self.leaving
+            && let Err(error) = self.driver.tend()
+        {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the agent does not start");
+        }
     }
 
     /// Nobody waits for what runs here any more.
@@ -311,6 +347,7 @@ fn parts(look: &Look) -> Vec<NodePart> {
             let fate = match part.state.clone() {
                 PartState::Runs(_) | PartState::Waits(_) => PartFate::Runs,
                 PartState::Left => PartFate::Left,
+                PartState::Own => PartFate::Own,
                 PartState::Gone { code, why, retryable } => PartFate::Gone { code, why, retryable },
             };
             all.push(NodePart { attempt: held.attempt.clone(), part: part.index, fate });

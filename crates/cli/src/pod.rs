@@ -12,7 +12,8 @@ use agent::{
     Settings,
     cgroup::Cgroup,
     keeper::Of,
-    pod::{Address, Left, Pod},
+    outpost::{Address, Outpost},
+    pod::{Left, Pod},
 };
 use anyhow::Context as _;
 use domain::AttemptId;
@@ -113,7 +114,8 @@ fn read(variable: &dyn Fn(&str) -> Option<String>, home: &Path) -> Done<Pod> {
     let contained = variable("PEREGRINE_OUTSIDE").is_none();
     let shared = variable("PEREGRINE_SHARED").map(PathBuf::from);
     let away = Duration::from_secs(away);
-    Ok(Pod { attempt, part, address, server, token_file, authority, bundle, away, contained, shared })
+    let outpost = Outpost { address, server, token_file, authority, bundle, away, contained, shared };
+    Ok(Pod { attempt, part, outpost })
 }
 
 #[cfg(test)]
@@ -139,8 +141,9 @@ mod tests {
             name => some(name),
         };
         let pod = read(&all, folder.path()).unwrap();
-        assert!(matches!(&pod.server, Address::Known(url) if url == "https://s"));
-        assert_eq!((pod.part, pod.away.as_secs(), pod.contained), (1, 86_400, true));
-        assert!(pod.authority.is_none() && pod.bundle.is_none());
+        let outpost = &pod.outpost;
+        assert!(matches!(&outpost.server, Address::Known(url) if url == "https://s"));
+        assert_eq!((pod.part, outpost.away.as_secs(), outpost.contained), (1, 86_400, true));
+        assert!(outpost.authority.is_none() && outpost.bundle.is_none());
     }
 }

@@ -11,6 +11,7 @@ use agent::{
     Settings,
     doors::{self, Door, Doors, Taken},
     keeper,
+    outpost::Posting,
 };
 use anyhow::Context as _;
 use controller::Context;
@@ -261,13 +262,16 @@ fn hand_on(home: &Path, sockets: &[TcpListener]) -> Option<Doors> {
     Some(doors)
 }
 
-/// Runs the agent of this machine, a child of its keeper.
+/// Runs the agent of this machine, or of a node of a managed cluster, a child of its keeper.
 pub(crate) fn agent(config: &Config) -> anyhow::Result<ExitCode> {
     log_to(None)?;
     provide_crypto();
-    let settings = agent_settings(config);
+    let (settings, posting) = (agent_settings(config), Posting::of(&config.home));
+    let settings =
+        Settings { node: posting.as_ref().map_or(settings.node, |posting| posting.name.clone()), ..settings };
+    let outpost = posting.map(|posting| posting.outpost(&config.home));
     let runtime = small_runtime()?;
-    let left = runtime.block_on(agent::run(settings)).context("the agent stopped")?;
+    let left = runtime.block_on(agent::run(settings, outpost)).context("the agent stopped")?;
     runtime.shutdown_timeout(Duration::from_millis(200));
     Ok(if left { ExitCode::SUCCESS } else { ExitCode::from(Exit::Ours as u8) })
 }

@@ -24,6 +24,10 @@ use tokio::task::{AbortHandle, JoinSet};
 /// How long after a change, or after nothing, targets are looked at again.
 const AGAIN: Duration = Duration::from_secs(5);
 
+/// Many changes share one look, for most are of jobs. Shorter than the pause of a poll, so that nobody asks the steward of a
+/// target as it was before.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// What stewards are made with.
 pub(crate) struct Sites {
     pub(crate) store: Store,
@@ -66,6 +70,7 @@ impl Sites {
                 Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "cannot look for targets"),
             }
             while stewards.try_join_next().is_some() {}
+            tokio::time::sleep(PAUSE).await;
             let _ = tokio::time::timeout(AGAIN, bell.changed()).await;
         }
     }

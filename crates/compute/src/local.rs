@@ -1,4 +1,4 @@
-//! This machine as a compute target: its agent is a process apart, under a keeper.
+//! This machine as a compute target, or as a node: its agent is a process apart, under a keeper.
 //!
 //! The keeper holds a lock for as long as it lives, so whether one runs is never a guess, and a server that
 //! restarts finds the keeper, the agent and the jobs of its predecessor where they were.
@@ -27,6 +27,20 @@ impl LocalDriver {
     pub fn new(program: PathBuf, home: PathBuf) -> LocalDriver {
         LocalDriver { program, home, child: Mutex::new(None) }
     }
+
+    /// Whether a keeper runs, whoever started it.
+    pub fn is_kept(&self) -> bool {
+        let child = self.child.lock().expect("nothing panics while it holds the keeper").as_mut().map(Child::try_wait);
+        match child {
+            Some(Ok(None)) => true,
+            _ => fs::File::create(self.lock())
+                .is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err()),
+        }
+    }
+
+    fn lock(&self) -> PathBuf {
+        self.home.join("agent").join("keeper.lock")
+    }
 }
 
 impl Driver for LocalDriver {
@@ -45,7 +59,7 @@ impl Driver for LocalDriver {
                 _ => *child = None,
             }
         }
-        let lock = fs::File::create(folder.join("keeper.lock")).map_err(look)?;
+        let lock = fs::File::create(self.lock()).map_err(look)?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(());
         }

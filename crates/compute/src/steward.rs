@@ -68,6 +68,8 @@ pub enum PartState {
     Runs(String),
     /// Its agent has left by itself, after it had told the server everything.
     Left,
+    /// The node's own agent has it, and tells the server itself.
+    Own,
     /// It ended without a word.
     Gone { code: String, why: String, retryable: bool },
 }
@@ -138,6 +140,8 @@ struct Steward {
     queue: BTreeMap<AttemptId, (Launch, String)>,
     /// Asked for and refused there, until the server has heard it.
     refused: BTreeMap<AttemptId, (u32, String)>,
+    /// Why each waits, as the server was told last.
+    waits: BTreeMap<AttemptId, String>,
     /// Checks that were asked for.
     checks: Vec<Check>,
     send_facts: bool,
@@ -212,8 +216,10 @@ impl Steward {
             let told = held.parts.iter().filter_map(|part| told(part).map(|what| news(&held.attempt, what)));
             told.collect::<Vec<_>>()
         });
-        let waits = self.queue.iter();
-        let waits = waits.map(|(attempt, (_, why))| news(attempt, ClusterWhat::Waiting { text: why.clone() }));
+        let queue: BTreeMap<AttemptId, String> =
+            self.queue.iter().map(|(attempt, (_, why))| (attempt.clone(), why.clone())).collect();
+        let waits = queue.iter().filter(|(attempt, why)| self.waits.get(attempt) != Some(why));
+        let waits = waits.map(|(attempt, why)| news(attempt, ClusterWhat::Waiting { text: why.clone() }));
         let refused = self.refused.iter().flat_map(|(attempt, (parts, why))| {
             let gone =
                 |part| ClusterWhat::Gone { part, code: "LaunchRefused".into(), why: why.clone(), retryable: false };
@@ -221,11 +227,11 @@ impl Steward {
         });
         let facts = std::mem::take(&mut self.send_facts).then(|| look.facts.clone());
         let report = ClusterReport { facts, news: found.chain(waits).chain(refused).collect(), checks: Vec::new() };
-        if report == ClusterReport::default() {
-            return Ok(());
+        if report != ClusterReport::default() {
+            desk.report(report).await.map_err(|why| Trouble::new("server", why))?;
         }
-        desk.report(report).await.map_err(|why| Trouble::new("server", why))?;
         self.refused.clear();
+        self.waits = queue;
         Ok(())
     }
 
@@ -248,6 +254,6 @@ fn told(part: &Part) -> Option<ClusterWhat> {
         PartState::Waits(text) => Some(ClusterWhat::Waiting { text }),
         PartState::Runs(node) => Some(ClusterWhat::Bound { part: index, node }),
         PartState::Gone { code, why, retryable } => Some(ClusterWhat::Gone { part: index, code, why, retryable }),
-        PartState::Left => None,
+        PartState::Left | PartState::Own => None,
     }
 }

@@ -11,7 +11,7 @@ mod view;
 
 use compute::{Look, Provider, Site, Started, Trouble};
 use domain::{
-    AttemptId, Resources, Timestamp,
+    AttemptId, JobState, Resources, Timestamp,
     cluster::{Finding, Launch},
     machine::Standing,
 };
@@ -154,22 +154,33 @@ impl<P: Provider> Site for Managed<P> {
         }
         let chosen: Vec<String> = free[..parts].to_vec();
         let (cluster, attempt, now) = (self.settings.cluster.clone(), launch.attempt.clone(), (self.settings.clock)());
+        let whole = launch.parts == 1 && launch.replica.is_none();
         let given = self.store.write(move |tx| {
             for name in &chosen {
-                match tx.machine(&cluster, name)? {
+                // It may have left meanwhile, or taken the next by itself.
+                let free = tx.parts_of_machine(&cluster, name)?.is_empty();
+                match tx.machine(&cluster, name)?.filter(|_| free) {
                     Some(row) if row.standing == Standing::Ready => {
                         tx.put_machine(&MachineRow { since: now, ..row })?
                     }
-                    // It has left meanwhile.
                     _ => return Ok(false),
                 }
             }
-            tx.assign_parts(&cluster, &attempt, &chosen)?;
+            // A node may have taken it by itself, and may be done with it.
+            let job = attempt.parts().map(|(seq, _)| tx.job_by_seq(seq)).transpose()?.flatten();
+            let waits = job.is_none_or(|job| {
+                job.state.attempt() == Some(&attempt) && matches!(job.state, JobState::Placed { .. })
+            });
+            match whole {
+                true if !waits || tx.is_given_whole(&attempt)? => {}
+                true => tx.give_whole(&cluster, &attempt, &chosen[0])?,
+                false => tx.assign_parts(&cluster, &attempt, &chosen)?,
+            }
             Ok(true)
         });
         let given = given.await.map_err(stored)?;
         self.refresh().await?;
-        Ok(if given { Started::Yes } else { Started::Later("its node has just left".to_owned()) })
+        Ok(if given { Started::Yes } else { Started::Later("its node has just gone to another".to_owned()) })
     }
 
     async fn stop(&mut self, _: &AttemptId) -> Result<(), Trouble> {

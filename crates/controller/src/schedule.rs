@@ -78,7 +78,7 @@ fn observe(tx: &mut Tx<'_>, now: Timestamp, half_life_ms: i64) -> Result<(World,
     let held: Vec<Held> = rows.iter().map(|row| row.held.clone()).collect();
     let ledger = Ledger::new(quotas.clone(), &held);
     let mut people = People::of(&rows);
-    let handed = handed(&rows, &mut people);
+    let here = handed(&rows, HERE, &mut people);
     let nodes: Vec<Node> = tx
         .nodes()?
         .into_iter()
@@ -86,7 +86,7 @@ fn observe(tx: &mut Tx<'_>, now: Timestamp, half_life_ms: i64) -> Result<(World,
             let NodeFacts { node, capacity, .. } = row.facts;
             let silent = (now.0 - row.seen_at.0 >= SILENT_MS).then(|| format!("the agent of `{node}` does not answer"));
             // Every node of its own is this machine; its agent holds whatever is handed out.
-            Node { name: node, target: "local".into(), capacity, silent, handed: handed.clone(), window: WINDOW }
+            Node { name: node, target: "local".into(), capacity, silent, handed: here.clone(), window: WINDOW }
         })
         .collect();
     let mut world = World { nodes, quotas, held, now, half_life_ms, ..World::default() };
@@ -97,23 +97,32 @@ fn observe(tx: &mut Tx<'_>, now: Timestamp, half_life_ms: i64) -> Result<(World,
     };
     for holder in tx.waiting_holders(HERE)? {
         let share = people.place(&holder);
-        let own: usize = handed.iter().filter(|one| one.share == share).map(|one| one.count).sum();
+        let own: usize = here.iter().filter(|one| one.share == share).map(|one| one.count).sum();
         let limits = Look { wanted: WINDOW.saturating_sub(own) + LOOK_PAST, further: !ledger.is_empty() };
         front.extend(look(limits, fits, |limit| tx.queue_of(HERE, &holder, limit))?.into_iter().map(|row| (None, row)));
     }
     for cluster in tx.clusters()? {
         // No compute target has a `:` in its name.
         let target = format!("cluster:{}", cluster.name);
-        let before = front.len();
-        for holder in tx.waiting_holders(&cluster.name)? {
+        let holders = tx.waiting_holders(&cluster.name)?;
+        if holders.is_empty() {
+            continue;
+        }
+        let mut node = node_of(&cluster, target.clone(), now);
+        if let Some(most) = most_nodes(tx, &cluster)? {
+            node.window = WINDOW.max(2 * most);
+            node.handed = handed(&rows, &cluster.name, &mut people);
+        }
+        for holder in holders {
+            let share = people.place(&holder);
+            let own: usize = node.handed.iter().filter(|one| one.share == share).map(|one| one.count).sum();
             let fits = |row: &QueuedJob| ledger.has_room(&row.holder, &row.target, &row.needs);
-            let limits = Look { wanted: FOR_CLUSTER, further: true };
+            let room = node.window.saturating_sub(own).saturating_add(LOOK_PAST);
+            let limits = Look { wanted: FOR_CLUSTER.min(room), further: true };
             let queue = look(limits, fits, |limit| tx.queue_of(&cluster.name, &holder, limit))?;
             front.extend(queue.into_iter().map(|row| (Some(target.clone()), row)));
         }
-        if front.len() > before {
-            world.nodes.push(node_of(&cluster, target, now));
-        }
+        world.nodes.push(node);
     }
     for (target, row) in &front {
         let share = people.place(&row.holder);
@@ -127,15 +136,26 @@ fn observe(tx: &mut Tx<'_>, now: Timestamp, half_life_ms: i64) -> Result<(World,
     Ok((world, rows))
 }
 
-/// What this machine's agent has, by priority and person.
-fn handed(rows: &[HeldRow], people: &mut People) -> Vec<Handed> {
-    let here = rows.iter().filter(|row| row.cluster == HERE);
+/// How many nodes a cluster may have that is ours to hand work to, one job a node. It gets its next ones in time, and more
+/// would only be looked at again and again.
+fn most_nodes(tx: &mut Tx<'_>, cluster: &ClusterRow) -> Result<Option<usize>, Error> {
+    if !cluster.is_site() {
+        return Ok(None);
+    }
+    let facts = tx.facts(&cluster.name)?;
+    let most = facts.instance_types.iter().map(|kind| kind.fits_now).max().unwrap_or(0);
+    Ok(facts.grows.then(|| usize::try_from(most).unwrap_or(usize::MAX / 2)))
+}
+
+/// What a place has, by priority and person.
+fn handed(rows: &[HeldRow], place: &str, people: &mut People) -> Vec<Handed> {
+    let there = rows.iter().filter(|row| row.cluster == place);
     let one = |row: &HeldRow| Handed {
         priority: row.priority,
         share: people.place(&row.held.holder),
         count: usize::try_from(row.held.jobs).unwrap_or(usize::MAX),
     };
-    here.map(one).collect()
+    there.map(one).collect()
 }
 
 /// A cluster as a node: it has a scheduler of its own, so it gets all there is, as soon as it is heard of.

@@ -143,7 +143,7 @@ impl Gang {
             What::Started { .. } => self.reach(part, Stage::Running),
             What::Exited { .. } => self.reach(part, Stage::Collecting),
             What::Over { outcome, .. } => self.end(part, outcome.clone()),
-            What::Note { .. } | What::Notice { .. } | What::Staged { .. } | What::Serving { .. } => {}
+            What::Note { .. } | What::Notice { .. } | What::Staged { .. } | What::Serving { .. } | What::Returned => {}
         }
     }
 

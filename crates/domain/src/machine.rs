@@ -82,6 +82,8 @@ pub struct NodeJoined {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum PartFate {
+    /// The node's own agent has it, or is about to, and tells of it itself.
+    Own,
     Runs,
     /// Its agent has left by itself, after it had told the server everything.
     Left,

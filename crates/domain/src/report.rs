@@ -63,6 +63,8 @@ pub enum What {
         code: Option<i32>,
         signal: Option<i32>,
     },
+    /// It was not begun here and never will be: another node may have it.
+    Returned,
     /// The last word on an attempt: everything it left is where the plan wanted it.
     Over {
         outcome: Outcome,
@@ -138,7 +140,7 @@ pub struct PollAnswer {
     /// Ways to services that somebody waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tunnels: Vec<Tunnel>,
-    /// The server is shutting down for good; leave once idle.
+    /// The node is about to go: end what runs, and leave once idle.
     #[serde(default)]
     pub leave: bool,
 }

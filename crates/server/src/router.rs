@@ -448,8 +448,9 @@ fn check(
         Access::Router if caller.may(EVERYWHERE, Role::Owner) => return Ok(()),
         Access::Agent | Access::Attempt | Access::Cluster | Access::Node | Access::Router => {
             let (fits, whose) = match (access, &caller.who) {
-                (Access::Agent, who) => (matches!(who, Who::Agent | Who::Attempt(_)), "agents"),
-                (Access::Attempt, _) => (own, "the agent of that attempt"),
+                (Access::Agent, who) => (matches!(who, Who::Agent | Who::Attempt(_) | Who::Machine { .. }), "agents"),
+                // Its handler looks whether the attempt is the node's.
+                (Access::Attempt, who) => (own || matches!(who, Who::Machine { .. }), "the agent of that attempt"),
                 (Access::Router, who) => (matches!(who, Who::Cluster { .. }), "routers: a cluster's, or an owner's"),
                 (Access::Node, who) => {
                     (matches!(who, Who::Joining { .. } | Who::Machine { .. }), "nodes of managed clusters")

@@ -93,9 +93,9 @@ impl<'a> Replica<'a> {
         }
         let image = environment.image.is_some() || environment.build.is_some();
         let packages = environment.conda.is_some() || !environment.pip.is_empty();
-        let has_engine = image && cx.pod.is_none() && cx.environments.engine().await.is_some();
+        let has_engine = image && cx.outpost.is_none() && cx.environments.engine().await.is_some();
         match self.serving.kind {
-            ServingKind::Container if image && !has_engine && cx.pod.is_none() => return Err(self.without_engine()),
+            ServingKind::Container if image && !has_engine && cx.outpost.is_none() => return Err(self.without_engine()),
             ServingKind::Container => return Ok(environment),
             ServingKind::MlflowModel if !image && !packages => {
                 let model = self.mlflow_folder()?;
@@ -105,7 +105,7 @@ impl<'a> Replica<'a> {
             ServingKind::MlflowModel | ServingKind::ScoringScript { .. } => {}
         }
         // An image that brings all of its packages brings the server too.
-        let in_image = has_engine || (cx.pod.is_some() && cx.environments.host().which("azmlinfsrv").is_some());
+        let in_image = has_engine || (cx.outpost.is_some() && cx.environments.host().which("azmlinfsrv").is_some());
         if !in_image || packages {
             add(&mut environment, SERVER_PACKAGE);
         }
@@ -145,7 +145,7 @@ impl<'a> Replica<'a> {
 
     /// The inference server itself listens on every address there is; on a node, that would be a way around the router.
     fn inference_server(&self, cx: &Context, entry: &str, address: SocketAddr) -> Vec<String> {
-        let host = if cx.pod.is_some() { "0.0.0.0" } else { "127.0.0.1" };
+        let host = if cx.outpost.is_some() { "0.0.0.0" } else { "127.0.0.1" };
         let launch = format!(
             "from azureml_inference_server_http import amlserver\namlserver.DEFAULT_HOST = '{host}'\namlserver.run()"
         );
@@ -155,9 +155,9 @@ impl<'a> Replica<'a> {
 
     fn address(&self, cx: &Context, assignment: &Assignment, publish: Option<u16>) -> Result<SocketAddr, Failure> {
         let asked = self.serving.port;
-        if let Some(pod) = &cx.pod {
-            let host: IpAddr = pod.address.parse().map_err(|_| {
-                Failure::new("ReplicaWithoutAddress", format!("`{}` is no address of a pod", pod.address))
+        if let Some(outpost) = &cx.outpost {
+            let host: IpAddr = outpost.address.parse().map_err(|_| {
+                Failure::new("ReplicaWithoutAddress", format!("`{}` is no address of a pod", outpost.address))
             })?;
             return Ok((host, self.serving.own_port()).into());
         }

@@ -24,6 +24,8 @@ pub(super) struct Shipper<'a> {
     attempt: &'a AttemptId,
     root: &'a Path,
     files: BTreeMap<String, Known>,
+    /// What is known of a file that was not there before.
+    at_first: Known,
 }
 
 /// What is known of one file at the other end.
@@ -39,7 +41,9 @@ enum Known {
 
 impl<'a> Shipper<'a> {
     pub(super) fn new(cx: &'a Context, attempt: &'a AttemptId, root: &'a Path) -> Shipper<'a> {
-        Shipper { cx, attempt, root, files: BTreeMap::new() }
+        let again = !names(root).is_empty();
+        let at_first = if again { Known::Nothing } else { Known::Sent { there: 0, here: 0 } };
+        Shipper { cx, attempt, root, files: BTreeMap::new(), at_first }
     }
 
     /// Sends what is new, again and again.
@@ -66,7 +70,7 @@ impl<'a> Shipper<'a> {
         loop {
             let mut nothing_new = true;
             for name in names(self.root) {
-                let known = self.files.get(&name).copied().unwrap_or(Known::Nothing);
+                let known = self.files.get(&name).copied().unwrap_or(self.at_first);
                 let Some(next) = next_piece(&self.root.join(&name), known) else { continue };
                 let known = self.send(&name, next).await?;
                 self.files.insert(name, known);

@@ -66,7 +66,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     let plan = &assignment.plan;
     let work = folder.join("work");
     cx.folders.make(&folder).map_err(disk)?;
-    let data = cx.data.counted();
+    let data = cx.data.counted(&assignment.attempt);
     if let Some(code) = &plan.code {
         say(cx, assignment, logs, "copies the code");
         data.copy(code, &assignment.secrets, &work).await.map_err(|e| data_failure("code", &e))?;
@@ -98,7 +98,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
     // In a pod the limits are the pod's.
     let cgroup = if !cx.is_contained() { limit(assignment, &folder, logs) } else { None };
     let mut environment = ready.variables.clone();
-    environment.extend(cx.pod.iter().flat_map(|pod| pod.variables()));
+    environment.extend(cx.outpost.iter().flat_map(|outpost| outpost.variables()));
     environment.extend(start.iter().flat_map(|start| start.variables.clone()));
     environment.extend(batches.iter().flat_map(|batches| batches.variables.clone()));
     let paths = variables::Paths {
@@ -110,7 +110,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
         environment: &environment,
         mounts: batches.as_ref().map_or(&[], |batches| &batches.mounts),
         // What a pod has is its job's, and what of it a library sees is the runtime's doing.
-        gpus: cx.pod.is_none().then_some(gpus),
+        gpus: cx.outpost.is_none().then_some(gpus),
     };
     let mpirun = if ready.image.is_none() { spread::mpirun(assignment, &ready.path_first) } else { None };
     if let Some(mpirun) = &mpirun {

@@ -9,13 +9,15 @@ use std::{collections::BTreeMap, path::Path};
 const MARKER: &str = "PEREGRINE_ATTEMPT_FOLDER";
 
 /// Variables of the platform's own processes that jobs must not see.
-const HIDDEN: [&str; 8] = [
+const HIDDEN: [&str; 10] = [
     "PEREGRINE_HOME",
     "PEREGRINE_TOKEN",
     "PEREGRINE_SERVER",
     "PEREGRINE_ATTEMPT",
     "PEREGRINE_PART",
     "PEREGRINE_TOKEN_FILE",
+    "PEREGRINE_JOIN_TOKEN",
+    "PEREGRINE_JOIN_FILE",
     "PEREGRINE_CA_FILE",
     "RUST_LOG",
 ];

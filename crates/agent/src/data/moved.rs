@@ -1,6 +1,6 @@
 //! How much data was moved for one attempt, counted while it is on its way.
 
-use domain::{kept::Moved, resources::humane_bytes, time::humane};
+use domain::{AttemptId, kept::Moved, resources::humane_bytes, time::humane};
 use std::{
     sync::{
         Mutex,
@@ -12,6 +12,8 @@ use std::{
 /// Bytes by where they came from, as in [`Moved`], and how many are wanted.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
+    /// For whom; the agent's own doings are nobody's.
+    attempt: Option<AttemptId>,
     store: AtomicU64,
     peers: AtomicU64,
     cache: AtomicU64,
@@ -21,6 +23,14 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    pub(super) fn of(attempt: AttemptId) -> Tally {
+        Tally { attempt: Some(attempt), ..Tally::default() }
+    }
+
+    pub(super) fn attempt(&self) -> Option<&AttemptId> {
+        self.attempt.as_ref()
+    }
+
     pub(super) fn begin(&self, bytes: u64) {
         self.wanted.fetch_add(bytes, Relaxed);
     }

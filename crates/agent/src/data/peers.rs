@@ -15,7 +15,7 @@ use super::{
 use crate::{environment::request::hex, server::Server};
 use api::{Client, Connection, peer};
 use domain::{
-    AttemptId, Timestamp,
+    Timestamp,
     kept::{Kept, Peer, Peers, Wanted},
 };
 use futures_util::TryStreamExt;
@@ -50,31 +50,26 @@ const SLOWEST: u64 = 1 << 20;
 const REQUEST_BYTES: usize = 4 << 10;
 
 /// Who may have what an attempt lacks.
-pub(super) struct Neighbours {
-    attempt: AttemptId,
-    server: Arc<Server>,
-}
+pub(super) struct Neighbours(Arc<Server>);
 
 impl fmt::Debug for Neighbours {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Neighbours").field(&self.attempt).finish()
+        f.debug_tuple("Neighbours").finish_non_exhaustive()
     }
 }
 
 impl Neighbours {
-    pub(super) fn of(attempt: AttemptId, server: Arc<Server>) -> Neighbours {
-        Neighbours { attempt, server }
+    pub(super) fn of(server: Arc<Server>) -> Neighbours {
+        Neighbours(server)
     }
 
     /// Fills `folder` from the first neighbour that has it, if any; gives its digest. Only a fault of this node's own disk is an
     /// error.
     pub(super) async fn fetch(&self, listing: &Listing, folder: &Path, tally: &Tally) -> Result<Option<String>, Error> {
-        if listing.bytes() < WORTH_BYTES {
-            return Ok(None);
-        }
-        let (path, key) = (format!("/agent/v1/attempts/{}/peers", self.attempt), listing.key());
+        let Some(attempt) = tally.attempt().filter(|_| listing.bytes() >= WORTH_BYTES) else { return Ok(None) };
+        let (path, key) = (format!("/agent/v1/attempts/{attempt}/peers"), listing.key());
         let wanted = Wanted { key: key.clone() };
-        let asked = timeout(ASK_LIMIT, self.server.post::<Peers>(&path, &wanted)).await;
+        let asked = timeout(ASK_LIMIT, self.0.post::<Peers>(&path, &wanted)).await;
         let Ok(Ok(Peers { peers })) = asked else { return Ok(None) };
         for peer in peers {
             let mut got = 0;

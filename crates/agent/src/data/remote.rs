@@ -8,7 +8,7 @@ use super::{
     local::{disk, make_folder},
     tree::{Kind, Tree, below},
 };
-use crate::{environment::request::hex, pod::Pod};
+use crate::{environment::request::hex, outpost::Outpost};
 use domain::Place;
 use futures_util::{TryStreamExt, stream::FuturesUnordered};
 use object_store::{
@@ -34,7 +34,7 @@ const MOST_PARTS: u64 = 9_000;
 const PART_BYTES: u64 = 10 << 20;
 
 /// The datastore name of what lies with the server itself.
-const SERVER: &str = "@server";
+pub(crate) const SERVER: &str = "@server";
 
 /// How to reach what lies with a server elsewhere: it may be away, and comes back.
 #[derive(Debug)]
@@ -44,10 +44,10 @@ pub(super) struct OwnStore {
 }
 
 impl OwnStore {
-    pub(super) fn of(pod: &Pod) -> OwnStore {
-        let pem = pod.authority.as_deref().unwrap_or_default();
+    pub(super) fn of(outpost: &Outpost) -> OwnStore {
+        let pem = outpost.authority.as_deref().unwrap_or_default();
         // One that cannot be read is told of by the first call to the server.
-        OwnStore { authorities: Certificate::from_pem_bundle(pem).unwrap_or_default(), away: pod.away }
+        OwnStore { authorities: Certificate::from_pem_bundle(pem).unwrap_or_default(), away: outpost.away }
     }
 
     fn client(&self) -> ClientOptions {

@@ -32,7 +32,7 @@ async fn context(home: &Path) -> Arc<Context> {
         link: link.unwrap(),
         reporter: Reporter::default(),
         server: Arc::new(Server::of_home(home)),
-        pod: None,
+        outpost: None,
         settings: crate::Settings {
             home: home.to_owned(),
             node: "n".into(),

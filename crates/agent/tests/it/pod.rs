@@ -43,7 +43,7 @@ fn gang(command: &str, kind: DistributionKind, per_node: u32) -> Assignment {
 /// The words of what was reported of a part, without notes.
 fn story(server: &StandIn, part: u32) -> Vec<&'static str> {
     let name = |what: What| match what {
-        What::Note { .. } | What::Notice { .. } | What::Staged { .. } | What::Serving { .. } => None,
+        What::Note { .. } | What::Notice { .. } | What::Staged { .. } | What::Serving { .. } | What::Returned => None,
         What::Preparing => Some("preparing"),
         What::Started { .. } => Some("started"),
         What::Exited { .. } => Some("exited"),

@@ -3,7 +3,7 @@
 use super::{LIST_MS, Managed, NOTICE_MS, REVIVE_MS, SHOWN_MS, stored, tasks::Done};
 use compute::{Order, Provider, Trouble};
 use domain::{
-    Resources, Timestamp,
+    JobState, Resources, Timestamp,
     machine::{PartFate, Standing},
 };
 use std::collections::HashSet;
@@ -28,6 +28,14 @@ impl<P: Provider> Managed<P> {
         let written = self.store.write(move |tx| {
             let Some(row) = tx.machine(&cluster, &name)? else { return Ok(()) };
             for part in tx.parts_of_machine(&cluster, &name)? {
+                let job = part.attempt.parts().map(|(seq, _)| tx.job_by_seq(seq)).transpose()?.flatten();
+                if part.fate == Some(PartFate::Own)
+                    && job.is_some_and(|job| matches!(job.state, JobState::Placed { .. }))
+                {
+                    // It stood in line there and has not begun.
+                    tx.take_whole(&part.attempt)?;
+                    continue;
+                }
                 if !matches!(part.fate, Some(PartFate::Left | PartFate::Gone { .. })) {
                     tx.put_fate(&part.attempt, part.part, &lost(&row))?;
                 }

@@ -47,6 +47,7 @@ impl<P: Provider> Managed<P> {
             let state = match &part.fate {
                 None => PartState::Waits(format!("node `{}` is about to take it", part.machine)),
                 Some(PartFate::Runs) => PartState::Runs(part.machine.clone()),
+                Some(PartFate::Own) => PartState::Own,
                 Some(PartFate::Left) => PartState::Left,
                 Some(PartFate::Gone { code, why, retryable }) => {
                     PartState::Gone { code: code.clone(), why: why.clone(), retryable: *retryable }

@@ -230,7 +230,7 @@ async fn machines_act(store: &Store, cloud: &Mutex<Cloud>, jobs: &[Job]) {
         };
         assert_eq!(standing, Standing::Ready);
         machine.runs.retain(|(attempt, _), _| own.iter().any(|part| part.attempt == *attempt));
-        for part in own.into_iter().filter(|part| part.fate.is_none()) {
+        for part in own.into_iter().filter(|part| matches!(part.fate, None | Some(PartFate::Own))) {
             let seq = usize::try_from(part.attempt.parts().unwrap().0).unwrap() - 1;
             let key = (part.attempt, part.part);
             if !machine.left.contains(&key) {

@@ -1,13 +1,14 @@
 //! The agents' routes: offers out, reports in.
 //!
 //! An attempt belongs to its agent until the agent says it is over or the machine is known to have restarted. This
-//! machine's agent holds many; elsewhere an agent is started for one attempt, or a part of one, and its token is good for
-//! that alone. Invariant: only a job that was never offered, or is still merely placed, is offered; work that an agent
+//! machine's agent holds many, and that of a node of a managed cluster what was given to the node; elsewhere an agent is
+//! started for one attempt, or a part of one, and its token is good for that alone. Invariant: only a job that was never offered, or is still merely placed, is offered; work that an agent
 //! once began and no longer knows is recorded as lost, never silently begun again.
 
 mod assignment;
 mod local;
 mod logs;
+mod nodes;
 pub(crate) mod parts;
 mod peers;
 pub(crate) mod places;
@@ -42,6 +43,9 @@ pub(crate) async fn poll(
 ) -> Result<Json<PollAnswer>, Problem> {
     let answer = match &caller.who {
         Who::Attempt(attempt) => parts::poll(&app, attempt, &poll, &app.reached_by(&headers)).await,
+        Who::Machine { cluster, machine, .. } => {
+            nodes::poll(&app, (cluster, machine), &poll, &app.reached_by(&headers)).await
+        }
         _ => local::poll(&app, &poll).await,
     };
     answer.map(Json)
@@ -52,8 +56,12 @@ pub(crate) async fn report(
     Extension(caller): Extension<Caller>,
     Body(batch): Body<ReportBatch>,
 ) -> Result<Json<ReportAnswer>, Problem> {
-    if let Who::Attempt(attempt) = &caller.who {
-        return parts::report(&app, attempt, batch).await.map(Json);
+    match &caller.who {
+        Who::Attempt(attempt) => return parts::report(&app, attempt, batch).await.map(Json),
+        Who::Machine { cluster, machine, .. } => {
+            return nodes::report(&app, (cluster, machine), batch).await.map(Json);
+        }
+        _ => {}
     }
     let now = app.now();
     let node = batch.facts.node.clone();
@@ -64,7 +72,7 @@ pub(crate) async fn report(
                 tx.add_samples(&node, &batch.samples, Timestamp(now.0 - KEEP_SAMPLES_MS))?;
             }
             let moved = record::moved(tx, 0, &batch.reports)?;
-            record::all(tx, batch.reports, now).map(|(recorded, ended)| (recorded, ended, moved))
+            record::all(tx, batch.reports, "the node", now).map(|(recorded, ended)| (recorded, ended, moved))
         })
         .await?;
     count(&app, ended);

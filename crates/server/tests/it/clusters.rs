@@ -4,6 +4,7 @@ mod attach;
 mod chaos;
 mod data;
 mod gangs;
+mod nodes;
 mod peers;
 mod serving;
 

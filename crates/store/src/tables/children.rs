@@ -102,6 +102,7 @@ impl Tx<'_> {
         self.add_event(seq, now, "cancel", reason)?;
         if let (false, Some(attempt)) = (cluster == super::HERE, &attempt)
             && !self.gang(attempt)?.is_some_and(|gang| gang.begun())
+            && !self.is_given_whole(attempt)?
         {
             // Nobody was handed any of it, and nobody will be: there is no end to wait for.
             job.apply(JobEvent::Over(Outcome::Canceled { reason: reason.to_owned() }), now)

@@ -111,6 +111,26 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Gives an attempt to a machine whose own agent runs it. Rings for nobody: whoever gives it knows who waits.
+    pub fn give_whole(&mut self, cluster: &str, attempt: &AttemptId, machine: &str) -> Result<(), Error> {
+        self.exec(
+            "insert into machine_parts (cluster, machine, attempt, part, fate) values (?1, ?2, ?3, 0, ?4)",
+            &[cluster.into(), machine.into(), attempt.as_str().into(), json(&PartFate::Own)?.into()],
+        )
+        .map(drop)
+    }
+
+    /// Takes one from the machine that had it so. Rings for nobody.
+    pub fn take_whole(&mut self, attempt: &AttemptId) -> Result<(), Error> {
+        self.exec("delete from machine_parts where attempt = ?1 and part = 0", &[attempt.as_str().into()]).map(drop)
+    }
+
+    /// Whether a machine's own agent has an attempt, or is about to.
+    pub fn is_given_whole(&mut self, attempt: &AttemptId) -> Result<bool, Error> {
+        let sql = "select 1 from machine_parts where attempt = ?1 and part = 0 and fate = ?2";
+        Ok(self.fetch_one(sql, &[attempt.as_str().into(), json(&PartFate::Own)?.into()])?.is_some())
+    }
+
     /// Writes down what became of a part. What has gone stays so.
     pub fn put_fate(&mut self, attempt: &AttemptId, part: u32, fate: &PartFate) -> Result<(), Error> {
         self.exec(

@@ -5,6 +5,7 @@ use super::{StandIn, attempt};
 use agent::{
     Settings,
     keeper::{Keeper, Of},
+    outpost::{Address, Outpost},
     pod::{Left, Pod},
 };
 use domain::Timestamp;
@@ -185,7 +186,7 @@ pub(crate) fn play_role() {
             let keeper = Keeper { program: folder.join("program"), home, of };
             runtime.block_on(agent::keeper::run(keeper)).unwrap().unwrap()
         }
-        "run" => i32::from(!runtime.block_on(agent::run(settings(&home))).unwrap()),
+        "run" => i32::from(!runtime.block_on(agent::run(settings(&home), None)).unwrap()),
         _ => match runtime.block_on(agent::pod::run(settings(&home), pod(&folder))).unwrap() {
             Left::Completed => 0,
             Left::Otherwise => 1,
@@ -215,14 +216,16 @@ fn pod(folder: &Path) -> Pod {
     Pod {
         attempt: attempt(),
         part,
-        address: env::var("TEST_ADDRESS").unwrap_or_else(|_| format!("10.0.0.{part}")),
-        server: agent::pod::Address::Known(env::var("TEST_SERVER").unwrap()),
-        contained: true,
-        shared: None,
-        token_file: folder.join("token"),
-        authority: None,
-        bundle: None,
-        away: Duration::from_secs(away),
+        outpost: Outpost {
+            address: env::var("TEST_ADDRESS").unwrap_or_else(|_| format!("10.0.0.{part}")),
+            server: Address::Known(env::var("TEST_SERVER").unwrap()),
+            contained: true,
+            shared: None,
+            token_file: folder.join("token"),
+            authority: None,
+            bundle: None,
+            away: Duration::from_secs(away),
+        },
     }
 }
 

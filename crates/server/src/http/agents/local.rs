@@ -138,7 +138,7 @@ fn due_for_comparison(app: &App, node: &str, now: Timestamp) -> bool {
 }
 
 /// Attempts the agent does not hold: a stop that never had to reach it is done; anything else is lost.
-fn settle_lost(tx: &mut Tx<'_>, lost: Vec<Job>, now: Timestamp) -> Result<(), Error> {
+pub(super) fn settle_lost(tx: &mut Tx<'_>, lost: Vec<Job>, now: Timestamp) -> Result<(), Error> {
     for seen in lost {
         let Some(job) = tx.job_by_seq(seen.seq)?.filter(|job| job.version == seen.version) else { continue };
         match &job.state {

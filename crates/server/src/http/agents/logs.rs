@@ -3,14 +3,15 @@
 //! Invariants: what was sent twice is kept once; a log has no gaps; an agent writes to the logs of its own attempt only,
 //! below the folder of its try, and only while the attempt is not over.
 
-use super::record::Change;
+use super::{nodes, record::Change};
 use crate::{
     app::App,
+    auth::{Caller, Who},
     http::{Asked, At},
     problem::Problem,
 };
 use axum::{
-    Json,
+    Extension, Json,
     body::Bytes,
     extract::{Path, Query, State},
     http::{HeaderValue, StatusCode},
@@ -27,6 +28,7 @@ const FOLDERS: [&str; 2] = ["user_logs/", "system_logs/"];
 
 pub(crate) async fn log(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     Path(at): Path<At>,
     Query(asked): Asked,
     bytes: Bytes,
@@ -38,9 +40,18 @@ pub(crate) async fn log(
     if !FOLDERS.iter().any(|folder| at.path.starts_with(folder)) {
         return Err(Problem::bad(format!("`{}` is no log; logs lie below `user_logs/` and `system_logs/`", at.path)));
     }
-    app.calls.hear(&attempt, app.now());
+    if matches!(caller.who, Who::Attempt(_)) {
+        app.calls.hear(&attempt, app.now());
+    }
     let wanted = attempt.clone();
-    let job = app.store.read(move |tx| Ok(Change::of_attempt(tx, &wanted)?.map(|change| change.job))).await?;
+    let job = app.store.read(move |tx| {
+        let its = match &caller.who {
+            Who::Machine { cluster, machine, .. } => nodes::has(tx, (cluster, machine), &wanted)?,
+            _ => true,
+        };
+        Ok(Change::of_attempt(tx, &wanted)?.filter(|_| its).map(|change| change.job))
+    });
+    let job = job.await?;
     let over = || Problem::new(StatusCode::GONE, "AttemptOver", format!("attempt `{attempt}` is over"));
     let spot = spot(&job.ok_or_else(over)?, &at.path)?;
     let room = app.files.room(spot.workspace(), bytes.len() as u64, app.settings.storage_quota);

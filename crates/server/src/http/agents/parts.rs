@@ -107,7 +107,7 @@ pub(super) async fn report(app: &App, attempt: &AttemptId, batch: ReportBatch) -
     app.calls.hear(attempt, app.now());
     let over = batch.reports.iter().any(|report| matches!(report.what, What::Over { .. }));
     if over {
-        keep_logs(app, attempt).await?;
+        keep_logs(app, vec![attempt.clone()], &["user_logs/-", "system_logs/-"]).await?;
     }
     let (own, now) = (attempt.clone(), app.now());
     let ended = app.store.write(move |tx| {
@@ -141,12 +141,24 @@ fn keep(tx: &mut Tx<'_>, attempt: &AttemptId, node: &str, reports: &[Report]) ->
     tx.put_kept(&row.cluster, node, &keeps[..keeps.len().min(MOST_TOLD)])
 }
 
-/// What an attempt has logged is on disk for good before its agent, which has it too, may go.
-async fn keep_logs(app: &App, attempt: &AttemptId) -> Result<(), Problem> {
-    let wanted = attempt.clone();
-    let found = app.store.read(move |tx| Change::of_attempt(tx, &wanted)).await?;
-    let Some(change) = found else { return Ok(()) };
-    let spots = ["user_logs/-", "system_logs/-"].map(|path| logs::spot(&change.job, path));
+/// What attempts have logged is on disk for good before their agent, which has it too, may forget it.
+pub(super) async fn keep_logs(
+    app: &App,
+    attempts: Vec<AttemptId>,
+    folders: &'static [&'static str],
+) -> Result<(), Problem> {
+    if attempts.is_empty() {
+        return Ok(());
+    }
+    let found = app
+        .store
+        .read(move |tx| attempts.iter().map(|attempt| Change::of_attempt(tx, attempt)).collect::<Result<Vec<_>, _>>());
+    let spots: Vec<_> = found
+        .await?
+        .into_iter()
+        .flatten()
+        .flat_map(|change| folders.iter().map(move |path| logs::spot(&change.job, path)))
+        .collect();
     let files = app.files.clone();
     let kept = tokio::task::spawn_blocking(move || spots.iter().flatten().try_for_each(|spot| files.settle(spot)));
     Ok(kept.await.map_err(|_| Error::Closed)??)
@@ -178,7 +190,7 @@ fn record(
             }
             What::Notice { text } => change.notice(tx, text, at)?,
             What::Over { isolation, .. } => change.isolated(isolation),
-            What::Preparing | What::Staged { .. } | What::Started { .. } | What::Exited { .. } => {}
+            What::Preparing | What::Staged { .. } | What::Started { .. } | What::Exited { .. } | What::Returned => {}
         }
     }
     settle(tx, attempt, change, gang, now)
@@ -195,7 +207,7 @@ fn reach(
     let all = |doing: &str| format!("all {} parts {doing}", gang.count());
     match (stage, what) {
         (Stage::Given, _) => Ok(()),
-        (Stage::Preparing, _) => change.happens(tx, JobEvent::Preparing, record::preparing(), at),
+        (Stage::Preparing, _) => change.happens(tx, JobEvent::Preparing, record::preparing("the node"), at),
         (Stage::Running, What::Started { pid }) if gang.count() == 1 => {
             change.happens(tx, JobEvent::Started, ("running", format!("the command runs as process {pid}")), at)
         }

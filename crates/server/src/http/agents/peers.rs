@@ -3,15 +3,15 @@
 //! Invariants: an attempt hears of nodes of its own cluster only, while it lives; nodes that say different things of one piece
 //! are named to nobody.
 
-use super::record::Change;
+use super::{nodes, record::Change};
 use crate::{
     app::App,
-    auth::{digest, machine_token},
+    auth::{Caller, Who, digest, machine_token},
     http::{At, Body},
     problem::Problem,
 };
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, State},
 };
 use domain::{
@@ -28,12 +28,20 @@ const SILENT_MS: i64 = 30_000;
 
 pub(crate) async fn peers(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     Path(at): Path<At>,
     Body(wanted): Body<Wanted>,
 ) -> Result<Json<Peers>, Problem> {
     let attempt = AttemptId::parse(&at.attempt).map_err(|bad| Problem::bad(bad.to_string()))?;
     let now = app.now();
-    let found = app.store.read(move |tx| find(tx, &attempt, &wanted.key, now)).await?;
+    let found = app.store.read(move |tx| {
+        let its = match &caller.who {
+            Who::Machine { cluster, machine, .. } => nodes::has(tx, (cluster, machine), &attempt)?,
+            _ => true,
+        };
+        if its { find(tx, &attempt, &wanted.key, now) } else { Ok(Vec::new()) }
+    });
+    let found = found.await?;
     Ok(Json(Peers { peers: found }))
 }
 

@@ -107,10 +107,11 @@ pub(super) fn moved(tx: &mut Tx<'_>, part: u32, reports: &[Report]) -> Result<Mo
     Ok(all)
 }
 
-/// Applies reports to their jobs; the attempts whose end is now on record, and how jobs have ended.
+/// Applies reports of `node` to their jobs; the attempts whose end is now on record, and how jobs have ended.
 pub(super) fn all(
     tx: &mut Tx<'_>,
     reports: Vec<Report>,
+    node: &str,
     now: Timestamp,
 ) -> Result<(Vec<AttemptId>, Vec<&'static str>), Error> {
     let mut order: Vec<AttemptId> = Vec::new();
@@ -127,7 +128,7 @@ pub(super) fn all(
         let reports = by_attempt.remove(&attempt).unwrap_or_default();
         let over = reports.iter().any(|report| matches!(report.what, What::Over { .. }));
         if let Some(change) = Change::of_attempt(tx, &attempt)? {
-            ended.extend(one(tx, change, reports, now)?);
+            ended.extend(one(tx, change, reports, node, now)?);
         }
         if over {
             recorded.push(attempt);
@@ -140,9 +141,12 @@ fn one(
     tx: &mut Tx<'_>,
     mut change: Change,
     reports: Vec<Report>,
+    node: &str,
     now: Timestamp,
 ) -> Result<Option<&'static str>, Error> {
     for Report { at, what, .. } in reports {
+        // Clocks elsewhere may be wrong; nothing happens later than it is heard of.
+        let at = at.min(now).max(change.job.created_at.min(now));
         match what {
             What::Note { text } => change.notes(text),
             What::Serving { address, ready, text } => {
@@ -150,8 +154,8 @@ fn one(
                 change.notes(text);
             }
             What::Notice { text } => change.notice(tx, text, at)?,
-            What::Preparing => change.happens(tx, JobEvent::Preparing, preparing(), at)?,
-            What::Staged { .. } => {}
+            What::Returned | What::Staged { .. } => {}
+            What::Preparing => change.happens(tx, JobEvent::Preparing, preparing(node), at)?,
             What::Started { pid } => {
                 change.happens(tx, JobEvent::Started, ("running", format!("the command runs as process {pid}")), at)?;
             }
@@ -167,8 +171,8 @@ fn one(
     change.finish(tx, now)
 }
 
-pub(super) fn preparing() -> (&'static str, String) {
-    ("preparing", "the node prepares code, data and environment".to_owned())
+pub(super) fn preparing(node: &str) -> (&'static str, String) {
+    ("preparing", format!("{node} prepares code, data and environment"))
 }
 
 pub(super) fn exit_text(code: Option<i32>, signal: Option<i32>) -> String {

@@ -35,7 +35,8 @@ impl Nodes {
         for part in tx.machine_parts(cluster)? {
             let Some((seq, _)) = part.attempt.parts() else { continue };
             let job = tx.jobs_by_seq(&[seq])?.pop().map(|row| row.job.name.to_string());
-            at_work.insert(part.machine, job);
+            // The others stand in line.
+            at_work.entry(part.machine).or_insert(job);
         }
         let rows = tx.machines(cluster)?.into_iter();
         let with_job = |row: MachineRow| {

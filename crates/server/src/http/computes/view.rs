@@ -56,6 +56,11 @@ pub(super) fn of(workspace: &WorkspaceRow, row: &ComputeRow, on: Option<&On>) ->
     if inner.is_null() {
         *inner = json!({});
     }
+    let public = "enableNodePublicIp";
+    if kind == super::managed::KIND && inner["subnet"].is_null() && inner[public] == json!(true) {
+        // A client that sends back what it was shown would look for the network that this speaks of.
+        inner.as_object_mut().map(|inner| inner.remove(public));
+    }
     counted(&kind, inner, row.changed_at);
     if let Some(on) = on {
         on.describe(inner);
