@@ -9,7 +9,7 @@ use crate::{
 };
 use api::{Client, ClientError, Connection};
 use compute::{Host, Look, PartState, Site, Trouble};
-use domain::machine::{MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePart, NodePoll, PartFate};
+use domain::machine::{LEASE_SECONDS, MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePart, NodePoll, PartFate};
 use std::{
     fs,
     io::Read,
@@ -21,11 +21,10 @@ use std::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-/// A node without work that has not reached the server for so long leaves.
-const LEASE: Duration = Duration::from_secs(600);
-/// How often a node with work looks at it; one without, less often.
+/// How often a node with work looks at it.
 const LOOK: Duration = Duration::from_secs(2);
-const LOOK_IDLE: Duration = Duration::from_secs(60);
+/// By then a server has answered that has nothing to say.
+const ANSWER: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// What a node is told by whoever started it.
@@ -140,12 +139,13 @@ async fn work(told: &Told, program: PathBuf) -> Over {
         capacity: host.capacity(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let token = match join(told, &facts).await {
-        Ok(token) => token,
+    let NodeJoined { token, lease_seconds } = match join(told, &facts).await {
+        Ok(joined) => joined,
         Err(over) => return over,
     };
+    let lease = Duration::from_secs(lease_seconds);
     tracing::info!(node = told.name, "joined");
-    let mut node = Node { told, token, facts, client: None, heard: Instant::now(), leaving: false };
+    let mut node = Node { told, token, lease, facts, client: None, heard: Instant::now(), leaving: false };
     loop {
         match node.round(&mut host).await {
             Ok(()) => {}
@@ -159,7 +159,7 @@ async fn work(told: &Told, program: PathBuf) -> Over {
 }
 
 /// Becomes the node. Asks until there is an answer, or the lease is over.
-async fn join(told: &Told, facts: &MachineFacts) -> Result<String, Over> {
+async fn join(told: &Told, facts: &MachineFacts) -> Result<NodeJoined, Over> {
     let key = told.own_key().map_err(|error| Over::Failed(format!("cannot keep a key: {error}")))?;
     let begun = Instant::now();
     loop {
@@ -168,11 +168,13 @@ async fn join(told: &Told, facts: &MachineFacts) -> Result<String, Over> {
             Err(error) => Err(error),
         };
         match joined {
-            Ok(NodeJoined { token }) => return Ok(token),
+            Ok(joined) => return Ok(joined),
             Err(ClientError::Refused { status, message, .. }) if status != 429 && status < 500 => {
                 return Err(Over::Unknown(message));
             }
-            Err(error) if begun.elapsed() >= LEASE => return Err(Over::Failed(error.to_string())),
+            Err(error) if begun.elapsed() >= Duration::from_secs(LEASE_SECONDS) => {
+                return Err(Over::Failed(error.to_string()));
+            }
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "cannot join yet");
                 sleep(AGAIN).await;
@@ -184,6 +186,7 @@ async fn join(told: &Told, facts: &MachineFacts) -> Result<String, Over> {
 struct Node<'t> {
     told: &'t Told,
     token: String,
+    lease: Duration,
     facts: MachineFacts,
     client: Option<Client>,
     /// When the server last answered.
@@ -208,17 +211,22 @@ impl Node<'_> {
             let _ = timeout(AGAIN, self.ask(holds)).await;
             return Err(Over::Left);
         }
-        let held = !holds.is_empty();
-        let answer = match timeout(if held { LOOK } else { LOOK_IDLE }, self.ask(holds)).await {
-            Err(_) => return Ok(()),
+        let answer = match timeout(if busy { LOOK } else { ANSWER }, self.ask(holds)).await {
+            // What runs here is looked at before the server has anything to say.
+            Err(_) if busy => return Ok(()),
+            Err(_) => {
+                // Nobody says so where packets are merely lost.
+                self.client = None;
+                return self.unheard("the server does not answer");
+            }
             Ok(Ok(answer)) => answer,
             Ok(Err(ClientError::Refused { status: 401 | 403 | 410, message, .. })) => {
                 return Err(Over::Unknown(message));
             }
             Ok(Err(error)) => {
                 self.client = None;
-                if !busy && self.heard.elapsed() >= LEASE {
-                    return Err(Over::Failed(format!("its lease is over: {error}")));
+                if !busy {
+                    self.unheard(&error.to_string())?;
                 }
                 sleep(AGAIN).await;
                 return Ok(());
@@ -230,6 +238,14 @@ impl Node<'_> {
             sleep(AGAIN).await;
         }
         Ok(())
+    }
+
+    /// Whether a node without work may stay.
+    fn unheard(&self, why: &str) -> Result<(), Over> {
+        match self.heard.elapsed() >= self.lease {
+            true => Err(Over::Failed(format!("its lease is over: {why}"))),
+            false => Ok(()),
+        }
     }
 
     async fn ask(&mut self, holds: Vec<NodePart>) -> Result<NodeAnswer, ClientError> {
@@ -245,9 +261,7 @@ impl Node<'_> {
         for (launch, parts) in &answer.launch {
             host.begin(launch, parts).await?;
         }
-        for attempt in &answer.remove {
-            host.remove(attempt).await?;
-        }
+        host.remove(&answer.remove).await?;
         if answer.leave && !std::mem::replace(&mut self.leaving, true) {
             host.notice().await?;
         }
@@ -261,7 +275,7 @@ impl Node<'_> {
     async fn forget(&self, host: &mut Host) {
         let held = host.look().await.map(|look| look.held).unwrap_or_default();
         for held in held {
-            let _ = host.remove(&held.attempt).await;
+            let _ = host.remove(&[held.attempt]).await;
         }
     }
 }

@@ -18,8 +18,11 @@ use axum::{Extension, Json, extract::State, http::HeaderMap};
 use domain::{
     AttemptId, Timestamp,
     cluster::Launch,
-    machine::{MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePoll, PartFate, Standing},
+    machine::{
+        LEASE_SECONDS, MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePoll, PartFate, Standing, lease_seconds,
+    },
 };
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use store::{Bell, Error, MachineRow, Tx};
 use tokio::time::Instant;
@@ -43,7 +46,7 @@ pub(crate) async fn join(
     }
     let key = digest(&join.key);
     let (place, name, print, now) = (cluster.clone(), machine.clone(), key.clone(), app.now());
-    change::change(&app, move |tx| {
+    let lease_seconds = change::change(&app, move |tx| {
         let row = tx.machine(&place, &name)?.ok_or_else(|| gone(&name))?;
         if !row.joined.is_empty() && row.joined != print {
             let message = format!("node `{name}` has joined from another machine; a token is good for one");
@@ -53,10 +56,20 @@ pub(crate) async fn join(
             return Err(gone(&name).into());
         }
         let row = MachineRow { joined: print, ..row };
-        Ok(tx.put_machine(&heard(row, join.facts, now))?)
-    })
-    .await?;
-    Ok(Json(NodeJoined { token: machine_token(app.store.keyring(), cluster, machine, &key) }))
+        tx.put_machine(&heard(row, join.facts, now))?;
+        Ok(lease(tx, &place)?)
+    });
+    let lease_seconds = lease_seconds.await?;
+    let token = machine_token(app.store.keyring(), cluster, machine, &key);
+    Ok(Json(NodeJoined { token, lease_seconds }))
+}
+
+/// How long nodes of a cluster may be out of reach.
+fn lease(tx: &mut Tx<'_>, cluster: &str) -> Result<u64, Error> {
+    let Some(target) = tx.targets_on(cluster)?.into_iter().next() else { return Ok(LEASE_SECONDS) };
+    let row = tx.compute(&target.workspace, &target.target.compute)?;
+    let body: Value = row.and_then(|row| serde_json::from_str(&row.body).ok()).unwrap_or_default();
+    Ok(lease_seconds(&body["properties"]["properties"]))
 }
 
 pub(crate) async fn poll(
