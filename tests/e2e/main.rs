@@ -19,6 +19,7 @@ mod jobs;
 mod kill;
 mod kubernetes;
 mod managed;
+mod network;
 mod openapi;
 mod parallel;
 mod pod;
