@@ -20,6 +20,7 @@ mod kill;
 mod kubernetes;
 mod managed;
 mod nearby;
+mod network;
 mod openapi;
 mod parallel;
 mod pod;

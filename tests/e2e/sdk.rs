@@ -10,6 +10,7 @@ pub(crate) mod venv;
 use crate::{
     environments::shared_builds,
     harness::{Home, binary, said},
+    ssh::Machine,
 };
 use serde_json::Value;
 use std::{path::Path, process::Command, time::Instant};
@@ -63,6 +64,25 @@ fn the_example_of_a_notebook_runs_as_it_stands() {
     assert_eq!(told.code, Some(0), "{}\n{}", told.out, told.err);
     let line: Value = serde_json::from_str(told.out.lines().last().unwrap()).unwrap();
     assert_eq!(line, serde_json::json!({"points": 4, "slope": 2.0, "offset": 1.0}));
+}
+
+#[test]
+fn jobs_of_the_sdk_run_on_a_managed_cluster_and_on_a_machine_over_ssh() {
+    let home = Home::new();
+    let Some(python) = venv::with_sdk(NEWEST) else { return };
+    let Some(machine) = Machine::start(&home) else { return };
+    // The SDK has no word for a host's key: whoever runs the server knows it.
+    let key = std::fs::read_to_string(machine.folder.join("host.pub")).unwrap();
+    home.file("own/.ssh/known_hosts", &format!("[127.0.0.1]:{} {key}", machine.port));
+    let mut server = home.command(&["server", "start", "-o", "none"]);
+    assert!(server.env("HOME", home.path().join("own")).status().unwrap().success());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/sdk/targets.py");
+    let mut driver = Command::new("timeout");
+    driver.arg("200").arg(python).arg(script).args([&machine.address, &machine.port.to_string(), &machine.user]);
+    driver.arg(machine.folder.join("id")).current_dir(home.path()).env_remove("PYTHONPATH");
+    let told = said(driver.envs(variables(&home)).output().unwrap());
+    assert_eq!(told.code, Some(0), "{}\n{}", told.out, told.err);
+    assert!(told.out.ends_with("both ran it\n"), "{}", told.out);
 }
 
 /// What `sdk env` prints, as a program reads it.

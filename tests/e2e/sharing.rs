@@ -38,6 +38,42 @@ fn over_quota_a_job_waits_and_says_for_what_and_a_pool_finds_it_a_place() {
 }
 
 #[test]
+fn steps_and_trials_choose_their_place_in_a_pool_when_they_are_due() {
+    let home = Home::new();
+    home.file("wide.yml", "name: wide\ntype: pool\ntargets: [crew, local]\n");
+    home.file("crew.yml", "name: crew\ntype: amlcompute\nsize: Standard_D1_v2\nmax_instances: 1\n");
+    home.ok(&["compute", "create", "-f", "crew.yml"]);
+    home.ok(&["compute", "create", "-f", "wide.yml"]);
+    let runs = "environment: {image: 'python:3.12-slim'}";
+    home.file(
+        "parts.yml",
+        &format!(
+            "type: pipeline\nsettings: {{default_compute: 'azureml:wide', force_rerun: true}}\njobs:\n  make:\n    type: command\n    \
+             command: mkdir -p ${{{{outputs.out}}}}; echo 7 > ${{{{outputs.out}}}}/n\n    {runs}\n    outputs: {{out: {{type: uri_folder}}}}\n  \
+             search:\n    type: sweep\n    trial:\n      type: command\n      inputs: {{made: {{type: uri_folder}}}}\n      command: grep 7 ${{{{inputs.made}}}}/n; until [ -e {} ]; do sleep 0.1; done; echo ${{{{search_space.x}}}}\n      {runs}\n    \
+             inputs:\n      made: ${{{{parent.jobs.make.outputs.out}}}}\n    sampling_algorithm: random\n    \
+             search_space: {{x: {{type: uniform, min_value: 0, max_value: 1}}}}\n    objective: {{goal: minimize, primary_metric: loss}}\n    \
+             limits: {{max_total_trials: 2, max_concurrent_trials: 2}}\n",
+            home.path().join("both").display()
+        ),
+    );
+    home.ok(&["job", "create", "-f", "parts.yml", "-n", "parts", "-o", "none"]);
+    // The cluster has one node, so that of two trials one at least goes on to the next target.
+    let story = |n: u32| home.run(&["job", "why", "-n", &format!("parts_search_{n}")]).out;
+    let chosen =
+        |n: u32| story(n).contains("goes to `crew`, the first of pool `wide`") || story(n).contains("`crew`: is full");
+    home.until("both trials", || chosen(0) && chosen(1));
+    assert!(story(0).contains("`crew`: is full") || story(1).contains("`crew`: is full"));
+    home.file("both", "");
+    assert_eq!(home.ended("parts")["status"], "Completed", "{}", why(&home, "parts"));
+    assert!(
+        why(&home, "parts_make").contains("goes to `crew`, the first of pool `wide`"),
+        "{}",
+        why(&home, "parts_make")
+    );
+}
+
+#[test]
 fn a_job_of_lower_priority_makes_way_and_begins_again() {
     let home = Home::new();
     home.configure(&format!("[local]\ncpus = \"1\"\ngrace_seconds = 5\npreemption = \"lower-priority\"\n{SHAPES}"));

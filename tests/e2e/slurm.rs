@@ -1,16 +1,17 @@
 //! A Slurm cluster as a target, with the real Slurm: jobs are batch jobs, Slurm's own reasons are shown, and nothing is lost
-//! with the server.
+//! with the server or with Slurm's controller.
 
-use crate::harness::Home;
+use crate::{harness::Home, ssh::Machine};
 use std::{
     fs,
     net::TcpListener,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::{Duration, Instant},
 };
 
-/// A controller and one node of two CPUs, with folders, ports and an authentication of their own.
+/// A controller and nodes of two CPUs each, with folders, ports and an authentication of their own.
 struct Slurm {
     folder: PathBuf,
     daemons: Vec<Child>,
@@ -18,7 +19,7 @@ struct Slurm {
 
 impl Slurm {
     /// `None`, said aloud, where it cannot be had.
-    fn start(home: &Home) -> Option<Slurm> {
+    fn start(home: &Home, nodes: usize) -> Option<Slurm> {
         let needed = ["/usr/sbin/munged", "/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/bin/sbatch"];
         if let Some(missing) = needed.iter().find(|program| !Path::new(program).exists()) {
             crate::skip::skip(&format!("Slurm clusters (`{missing}` is not installed)"));
@@ -29,22 +30,27 @@ impl Slurm {
             return None;
         }
         let folder = home.home().join("slurm");
-        for part in ["state", "spool", "user"] {
+        let names: Vec<String> = (1..=nodes).map(|n| format!("n{n}")).collect();
+        for part in names.iter().map(|name| format!("spool-{name}")).chain(["state".into(), "user".into()]) {
             fs::create_dir_all(folder.join(part)).unwrap();
         }
         let (at, name) = (folder.display().to_string(), host_name());
         let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         fs::write(folder.join("munge.key"), [7; 1024]).unwrap();
         fs::set_permissions(folder.join("munge.key"), fs::Permissions::from_mode(0o600)).unwrap();
+        let node = |node: &String| {
+            let ours = format!("NodeHostname={name} NodeAddr=127.0.0.1 Port={}", port());
+            format!("NodeName={node} {ours} CPUs=2 RealMemory=1000 State=UNKNOWN\n")
+        };
+        let list: String = names.iter().map(node).collect();
         let config = format!(
-            "ClusterName=test\nSlurmctldHost={name}(127.0.0.1)\nSlurmctldPort={}\nSlurmdPort={}\nAuthType=auth/munge\n\
-             AuthInfo=socket={at}/munge.sock\nStateSaveLocation={at}/state\nSlurmdSpoolDir={at}/spool\nSlurmctldPidFile={at}/c.pid\n\
-             SlurmdPidFile={at}/d.pid\nSlurmctldLogFile={at}/c.log\nSlurmdLogFile={at}/d.log\nSlurmUser=root\n\
+            "ClusterName=test\nSlurmctldHost={name}(127.0.0.1)\nSlurmctldPort={}\nAuthType=auth/munge\n\
+             AuthInfo=socket={at}/munge.sock\nStateSaveLocation={at}/state\nSlurmdSpoolDir={at}/spool-%n\nSlurmctldPidFile={at}/c.pid\n\
+             SlurmdPidFile={at}/d-%n.pid\nSlurmctldLogFile={at}/c.log\nSlurmdLogFile={at}/d-%n.log\nSlurmUser=root\n\
              ProctrackType=proctrack/pgid\nTaskPlugin=task/none\nJobAcctGatherType=jobacct_gather/none\nReturnToService=2\n\
              SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nMpiDefault=none\n\
-             NodeName={name} NodeAddr=127.0.0.1 CPUs=2 RealMemory=1000 State=UNKNOWN\n\
-             PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n",
-            port(),
+             {list}PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n\
+             PartitionName=short Nodes=ALL MaxTime=5 State=UP\n",
             port(),
         );
         fs::write(folder.join("slurm.conf"), config).unwrap();
@@ -69,8 +75,10 @@ impl Slurm {
         );
         home.until("munge", || Path::new(&file("munge.sock")).exists());
         slurm.daemon("/usr/sbin/slurmctld", &["-D", "-c"]);
-        slurm.daemon("/usr/sbin/slurmd", &["-D"]);
-        home.until("a node", || slurm.says("sinfo", &["-h", "-o", "%T"]).trim() == "idle");
+        names.iter().for_each(|name| slurm.daemon("/usr/sbin/slurmd", &["-D", "-N", name]));
+        home.until("its nodes", || {
+            slurm.says("sinfo", &["-h", "-p", "main", "-o", "%T %D"]).trim() == format!("idle {nodes}")
+        });
         Some(slurm)
     }
 
@@ -115,40 +123,163 @@ fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// Folders of attempts below a home.
+fn attempts(user: &Path) -> usize {
+    let targets = fs::read_dir(user.join(".peregrine-agent")).into_iter().flatten().flatten();
+    targets.filter_map(|target| fs::read_dir(target.path().join("a")).ok()).flatten().count()
+}
+
 #[test]
 fn jobs_are_batch_jobs_of_a_real_slurm() {
     let home = Home::new();
-    let Some(slurm) = Slurm::start(&home) else { return };
+    let Some(mut slurm) = Slurm::start(&home, 1) else { return };
     slurm.serve(&home);
     let target = |types: &str| format!("type: slurm\nname: hpc\npartition: main\ninstance_types:\n{types}");
     home.file("bad.yml", &target("  odd: {partition: nowhere}\n"));
     home.run(&["compute", "attach", "-f", "bad.yml"]).must(2, &["no partition `nowhere`; there are main"]);
-    home.file("hpc.yml", &target("  both: {cpus: 2}\n  huge: {cpus: 64}\n"));
+    home.file("hpc.yml", &target("  both: {cpus: 2}\n  huge: {cpus: 64}\n  quick: {partition: short}\n"));
     home.ok(&["compute", "attach", "-f", "hpc.yml"]);
     home.job_file("huge.yml", "true", "compute: azureml:hpc\nresources: {instance_type: huge}");
     home.run(&["job", "create", "-f", "huge.yml"]).must(2, &["more than any node can hold"]);
 
-    let hello = home.stream("echo job $SLURM_JOB_ID on $(uname -n)", "compute: azureml:hpc");
+    let hello = home.stream("echo job $SLURM_JOB_ID on $SLURMD_NODENAME", "compute: azureml:hpc");
     assert_eq!(hello.code, Some(0), "{}", hello.err);
-    assert!(hello.out.starts_with("job ") && hello.out.trim().ends_with(&host_name()), "{}", hello.out);
+    assert!(hello.out.starts_with("job ") && hello.out.trim().ends_with(" on n1"), "{}", hello.out);
 
-    // One takes the node, one waits for it by Slurm's own word; the server is killed meanwhile.
-    let both = "compute: azureml:hpc\nresources: {instance_type: both}";
-    home.begin("first", "for i in 1 2 3 4 5 6; do echo step $i; sleep 1; done", both);
+    // One takes the node, others wait for it by Slurm's own word; the server is killed meanwhile, and Slurm's controller.
+    let both = "compute: azureml:hpc\nresources: {instance_type: both}\nlimits: {timeout: 7200}";
+    home.begin("first", "for i in $(seq 15); do echo step $i; sleep 1; done", both);
     home.until_status("first", "Running");
+    assert_eq!(slurm.says("squeue", &["-h", "-o", "%l"]).trim(), "3:00:00", "two hours, and one to collect");
     home.begin("second", "echo never", both);
-    home.until("Slurm's reason", || home.ok(&["job", "why", "-n", "second"]).contains("(Resources)"));
+    home.begin(
+        "third",
+        "echo never",
+        "compute: azureml:hpc\nresources: {instance_type: quick}\nlimits: {timeout: 600}",
+    );
+    let why = |job: &str| home.ok(&["job", "why", "-n", job]);
+    home.until("Slurm's reason", || {
+        why("second").contains("(Resources)") && why("third").contains("(PartitionTimeLimit)")
+    });
     assert!(home.kill("server"));
+    let controller = &mut slurm.daemons[1];
+    controller.kill().unwrap();
+    controller.wait().unwrap();
     slurm.serve(&home);
-    home.ok(&["job", "cancel", "-n", "second"]);
-    assert_eq!(home.ended("second")["status"], "Canceled");
-    assert_eq!(home.ended("first")["status"], "Completed");
-    let steps: String = (1..=6).map(|n| format!("step {n}\n")).collect();
-    assert_eq!(home.log("first"), steps);
+    // Long enough to be looked for more than once, and not found.
+    std::thread::sleep(Duration::from_secs(4));
+    slurm.daemon("/usr/sbin/slurmctld", &["-D"]);
+    for job in ["second", "third"] {
+        home.ok(&["job", "cancel", "-n", job]);
+        assert_eq!(home.ended(job)["status"], "Canceled");
+    }
+    assert_eq!(home.ended("first")["status"], "Completed", "{}", why("first"));
+    let steps: String = (1..=15).map(|n| format!("step {n}\n")).collect();
+    assert_eq!(home.log("first"), steps, "{}", why("first"));
     home.until("an empty queue", || slurm.says("squeue", &["-h"]).is_empty());
-    let attempts = || {
-        let targets = fs::read_dir(slurm.folder.join("user/.peregrine-agent")).unwrap().flatten();
-        targets.filter_map(|target| fs::read_dir(target.path().join("a")).ok()).flatten().count()
+    home.until("a clean home", || attempts(&slurm.folder.join("user")) == 0);
+}
+
+/// Programs that write down that they were called, before Slurm's own are.
+fn counted(folder: &Path) -> String {
+    let bin = folder.join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    for program in ["squeue", "sacct", "sinfo", "sbatch", "scancel"] {
+        let text = format!(
+            "#!/bin/sh\necho {program} >> {}\nexec /usr/bin/{program} \"$@\"\n",
+            folder.join("calls").display()
+        );
+        fs::write(bin.join(program), text).unwrap();
+        fs::set_permissions(bin.join(program), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    format!("{}:/usr/bin:/bin", bin.display())
+}
+
+#[test]
+fn a_sweep_is_one_array_on_a_cluster_behind_ssh_and_a_gang_has_its_nodes() {
+    let home = Home::new();
+    let Some(slurm) = Slurm::start(&home, 2) else { return };
+    let variables =
+        [("SLURM_CONF", slurm.folder.join("slurm.conf").display().to_string()), ("PATH", counted(&slurm.folder))];
+    let Some(login) = Machine::called(&home, "login", &variables, None) else { return };
+    let calls = |program: &str| {
+        let all = fs::read_to_string(slurm.folder.join("calls")).unwrap_or_default();
+        all.lines().filter(|line| *line == program).count()
     };
-    home.until("a clean home", || attempts() == 0);
+    home.file(
+        "hpc.yml",
+        &format!(
+            "type: slurm\nname: hpc\nhost: 127.0.0.1\nhost_key: {}\npartition: main\n\
+             ssh_settings: {{admin_username: {}, ssh_port: {}, ssh_private_key_file: {}}}\n\
+             instance_types:\n  both: {{cpus: 2}}\n  again: {{arguments: ['--requeue']}}\n",
+            login.fingerprint(),
+            login.user,
+            login.port,
+            login.folder.join("id").display()
+        ),
+    );
+    home.ok(&["compute", "attach", "-f", "hpc.yml"]);
+
+    // A gang has a node for each rank.
+    let (at, on) = (home.path().display(), "compute: azureml:hpc");
+    let gang = format!(
+        "{on}\nresources: {{instance_count: 2, instance_type: both}}\ndistribution: {{type: pytorch, process_count_per_instance: 1}}"
+    );
+    let go = home.path().join("go");
+    let until = format!("until [ -e {} ]; do sleep 0.2; done", go.display());
+    home.begin("gang", &format!("echo $SLURMD_NODENAME $WORLD_SIZE > {at}/rank-$RANK; {until}"), &gang);
+    home.until_status("gang", "Running");
+    let rank = |n: u32| fs::read_to_string(home.path().join(format!("rank-{n}"))).unwrap_or_default();
+    home.until("both ranks", || rank(0) == "n1 2\n" && rank(1) == "n2 2\n");
+
+    // All trials wait for it, as one array; Slurm is asked once for all of them.
+    let count = if std::env::var_os("PEREGRINE_LONG").is_some() { 1000 } else { 100 };
+    let sent = calls("sbatch");
+    home.file(
+        "many.yml",
+        &format!(
+            "type: sweep\ntrial:\n  command: echo ${{{{search_space.x}}}}\n  environment: {{image: 'python:3.12-slim'}}\n{on}\n\
+             sampling_algorithm: random\nsearch_space: {{x: {{type: uniform, min_value: 0, max_value: 1}}}}\n\
+             objective: {{goal: minimize, primary_metric: loss}}\nlimits: {{max_total_trials: {count}, max_concurrent_trials: {count}}}\n"
+        ),
+    );
+    home.ok(&["job", "create", "-f", "many.yml", "-n", "many", "-o", "none"]);
+    let waiting = || slurm.says("squeue", &["-h", "-r", "-t", "PENDING", "-o", "%F"]);
+    home.until("all trials", || waiting().lines().count() == count);
+    let mut arrays: Vec<String> = waiting().lines().map(str::to_owned).collect();
+    arrays.dedup();
+    assert_eq!((arrays.len(), calls("sbatch") - sent), (count.div_ceil(200), count.div_ceil(200)));
+    home.until("Slurm's reason", || home.ok(&["job", "why", "-n", "many_7"]).contains("(Resources)"));
+    let (before, since) = (calls("squeue"), Instant::now());
+    std::thread::sleep(Duration::from_secs(7));
+    let looks = since.elapsed().as_secs() as usize / 3 + 2;
+    assert!((1..=looks).contains(&(calls("squeue") - before)), "{} in {looks} looks", calls("squeue") - before);
+    assert_eq!(calls("sacct"), 0, "nothing was forgotten");
+    home.ok(&["job", "cancel", "-n", "many"]);
+    assert_eq!(home.ended("many")["status"], "Canceled");
+    home.until("the gang alone", || slurm.says("squeue", &["-h", "-r"]).lines().count() == 1);
+    assert!(calls("scancel") < 20, "{} for {count}", calls("scancel"));
+    home.file("go", "");
+    assert_eq!(home.ended("gang")["status"], "Completed");
+
+    // Trials that run do so each with its own values, and each once.
+    let few = fs::read_to_string(home.path().join("many.yml")).unwrap().replace(&count.to_string(), "5");
+    home.file("few.yml", &few.replace("command: echo", &format!("command: echo $AZUREML_RUN_ID >> {at}/ran; echo")));
+    home.ok(&["job", "create", "-f", "few.yml", "-n", "few", "-o", "none"]);
+    assert_eq!(home.ended("few")["status"], "Completed");
+    let ran = fs::read_to_string(home.path().join("ran")).unwrap();
+    let mut ran: Vec<&str> = ran.lines().collect();
+    ran.sort_unstable();
+    assert_eq!(ran, ["few_0", "few_1", "few_2", "few_3", "few_4"]);
+
+    // One that Slurm puts back in its queue is another attempt of ours, and Slurm's own second try runs nothing.
+    let twice = format!("echo $SLURM_JOB_ID >> {at}/begun; [ $(wc -l < {at}/begun) -gt 1 ] || sleep 600");
+    home.begin("twice", &twice, &format!("{on}\nresources: {{instance_type: again}}"));
+    let begun = || fs::read_to_string(home.path().join("begun")).unwrap_or_default();
+    home.until("its first try", || begun().lines().count() == 1);
+    slurm.says("scontrol", &["requeue", begun().trim()]);
+    assert_eq!(home.ended("twice")["status"], "Completed", "{}", home.ok(&["job", "why", "-n", "twice"]));
+    assert_eq!(begun().lines().count(), 2);
+    home.until("an empty queue", || slurm.says("squeue", &["-h"]).is_empty());
+    home.until("a clean home", || attempts(&login.folder.join("user")) == 0);
 }

@@ -1,11 +1,16 @@
 //! A machine reached by SSH, with a real sshd: it is believed only when somebody vouches for it, and jobs there live through
 //! the loss of the connection, of the server and of their agent.
 
-use crate::harness::{Home, processes_with, signal};
+use crate::{
+    harness::{Home, binary, processes_with, said, signal},
+    network::Net,
+};
 use serde_json::Value;
 use std::{
     fs,
+    io::Write,
     net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
@@ -15,6 +20,7 @@ const SSHD: &str = "/usr/sbin/sshd";
 /// An sshd of our own, for whoever runs the tests, whose home is a folder of the test's.
 pub(crate) struct Machine {
     pub(crate) folder: PathBuf,
+    pub(crate) address: String,
     pub(crate) port: u16,
     daemon: Child,
     pub(crate) user: String,
@@ -23,12 +29,17 @@ pub(crate) struct Machine {
 impl Machine {
     /// `None`, said aloud, where there is no sshd.
     pub(crate) fn start(home: &Home) -> Option<Machine> {
+        Machine::called(home, "machine", &[], None)
+    }
+
+    /// One of several, with more variables for whoever logs in, or in a network of its own.
+    pub(crate) fn called(home: &Home, name: &str, variables: &[(&str, String)], net: Option<&Net>) -> Option<Machine> {
         if !Path::new(SSHD).exists() {
             crate::skip::skip("machines reached by SSH (no sshd is installed)");
             return None;
         }
         // Whatever is left behind is found by this path and ended with the test.
-        let folder = home.home().join("machine");
+        let folder = home.home().join(name);
         fs::create_dir_all(folder.join("user")).unwrap();
         for name in ["host", "id", "stranger"] {
             let mut keygen = Command::new("ssh-keygen");
@@ -37,19 +48,21 @@ impl Machine {
         }
         let user = String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap().trim().to_owned();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = net.map_or("127.0.0.1".to_owned(), |net| net.there.clone());
         let at = folder.display();
+        let variables: String = variables.iter().map(|(name, value)| format!(" {name}={value}")).collect();
         let config = format!(
-            "Port {port}\nListenAddress 127.0.0.1\nHostKey {at}/host\nAuthorizedKeysFile {at}/id.pub\nPidFile none\nUsePAM no\n\
-             PermitRootLogin yes\nStrictModes no\nPasswordAuthentication no\nSetEnv HOME={at}/user\n"
+            "Port {port}\nListenAddress {address}\nHostKey {at}/host\nAuthorizedKeysFile {at}/id.pub\nPidFile none\nUsePAM no\n\
+             PermitRootLogin yes\nStrictModes no\nPasswordAuthentication no\nSetEnv HOME={at}/user{variables}\n"
         );
         fs::write(folder.join("config"), config).unwrap();
         // Debian's sshd wants this folder, which a service would have made.
         let _ = fs::create_dir_all("/run/sshd");
-        let mut daemon = Command::new(SSHD);
+        let mut daemon = net.map_or_else(|| Command::new(SSHD), |net| net.within(SSHD));
         daemon.args(["-D", "-f"]).arg(folder.join("config")).arg("-E").arg(folder.join("log")).stdin(Stdio::null());
         let daemon = daemon.spawn().unwrap();
-        home.until("sshd", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-        Some(Machine { folder, port, daemon, user })
+        home.until("sshd", || TcpStream::connect((address.as_str(), port)).is_ok());
+        Some(Machine { folder, address, port, daemon, user })
     }
 
     pub(crate) fn fingerprint(&self) -> String {
@@ -58,9 +71,10 @@ impl Machine {
     }
 
     /// What it takes to attach it, with these flags in place of the usual ones.
-    fn attach(&self, key: &str, flags: &[(&str, &str)]) -> Vec<String> {
+    pub(crate) fn attach(&self, key: &str, flags: &[(&str, &str)]) -> Vec<String> {
         let (port, key) = (self.port.to_string(), self.folder.join(key).display().to_string());
-        let usual = [("--address", "127.0.0.1"), ("--user", &self.user), ("--port", &port), ("--private-key", &key)];
+        let usual =
+            [("--address", self.address.as_str()), ("--user", &self.user), ("--port", &port), ("--private-key", &key)];
         let usual = usual.into_iter().filter(|(name, _)| flags.iter().all(|(other, _)| name != other));
         let all = usual.chain(flags.iter().copied()).map(|(name, value)| format!("{name}={value}"));
         ["compute", "attach", "--type", "virtualmachine", "-n", "box"]
@@ -93,7 +107,7 @@ impl Drop for Machine {
     }
 }
 
-fn words(args: &[String]) -> Vec<&str> {
+pub(crate) fn words(args: &[String]) -> Vec<&str> {
     args.iter().map(String::as_str).collect()
 }
 
@@ -160,12 +174,200 @@ fn jobs_on_a_machine_outlive_the_way_to_it_and_are_cleaned_up_after() {
     home.until("another try", || why("second").contains("its agent was killed"));
     home.until_status("second", "Running");
     home.until("one command", || sleeps() == 1);
+    // Everything there goes at once, and what is left was written by a machine that is not up any more.
+    let attempt = machine.attempts().into_iter().find(|folder| folder.join("boot").exists()).unwrap();
+    fs::write(attempt.join("boot"), "5c0c5bf0-0000-0000-0000-000000000000\n").unwrap();
+    let all = |pid: i32| ours(pid, &machine.folder) && signal(pid, "KILL");
+    assert!(processes_with("").into_iter().filter(|(pid, line)| !line.contains("sshd") && all(*pid)).count() > 0);
+    home.until("the machine's restart", || why("second").contains("the machine was restarted"));
+    home.until_status("second", "Running");
+    home.until("one command", || sleeps() == 1);
     home.ok(&["job", "cancel", "-n", "second"]);
     assert_eq!(home.ended("second")["status"], "Canceled");
     home.until("a clean machine", || machine.attempts().is_empty() && sleeps() == 0);
     home.ok(&["compute", "detach", "-n", "box", "--yes"]);
     let left: Value = home.json(&["compute", "list"]);
     assert_eq!(left.as_array().unwrap().len(), 1, "{left}");
+}
+
+#[test]
+fn a_machine_behind_others_is_reached_through_them() {
+    let home = Home::new();
+    let Some(machine) = Machine::start(&home) else { return };
+    let Some(gate) = Machine::called(&home, "gate", &[], None) else { return };
+    fs::copy(machine.folder.join("id.pub"), gate.folder.join("id.pub")).unwrap();
+    let jump = format!("{}@127.0.0.1:{}", gate.user, gate.port);
+    let both = format!("{},{}", gate.fingerprint(), machine.fingerprint());
+    let through = |key: &str, host_key: &str| machine.attach(key, &[("--jump-host", &jump), ("--host-key", host_key)]);
+    // Nothing is told to a host on the way that nobody vouches for, and nobody is let in by the wrong key.
+    home.run(&words(&machine.attach("id", &[("--jump-host", &jump)])))
+        .must(2, &["nobody has vouched", &gate.fingerprint()]);
+    home.run(&words(&through("id", &machine.fingerprint()))).must(2, &["shows the key", &gate.fingerprint()]);
+    home.run(&words(&through("stranger", &both))).must(2, &[&format!("127.0.0.1:{}` does not let", gate.port)]);
+    home.ok(&words(&through("id", &both)));
+    let hello = home.stream("echo through $SSH_CONNECTION", "compute: azureml:box");
+    assert_eq!(hello.code, Some(0), "{}", hello.err);
+    let log = fs::read_to_string(gate.folder.join("log")).unwrap();
+    assert!(log.contains("Accepted publickey"), "{log}");
+    // The way is lost, and found again.
+    home.begin("long", "for i in 1 2 3 4 5 6; do echo step $i; sleep 1; done", "compute: azureml:box");
+    home.until_status("long", "Running");
+    gate.cut();
+    assert_eq!(home.ended("long")["status"], "Completed");
+    assert_eq!(home.log("long").lines().count(), 6);
+}
+
+#[test]
+fn a_host_that_takes_a_connection_and_says_nothing_is_named() {
+    let home = Home::new();
+    let Some(machine) = Machine::start(&home) else { return };
+    home.ok(&["server", "start", "-o", "none"]);
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let banner = TcpListener::bind("127.0.0.1:0").unwrap();
+    let ports = [&mute, &banner].map(|listener| listener.local_addr().unwrap().port().to_string());
+    // They are kept open until the test is over.
+    std::thread::spawn(move || mute.incoming().map(Result::unwrap).collect::<Vec<_>>());
+    let greets = |taken: std::io::Result<TcpStream>| {
+        let mut taken = taken.unwrap();
+        taken.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").unwrap();
+        taken
+    };
+    std::thread::spawn(move || banner.incoming().map(greets).collect::<Vec<_>>());
+    std::thread::scope(|scope| {
+        for (at, port) in ports.iter().enumerate() {
+            let mut args = machine.attach("id", &[("--port", port), ("--host-key", "SHA256:any")]);
+            args[5] = format!("mute{at}");
+            let home = &home;
+            scope.spawn(move || {
+                let said = home.run(&words(&args));
+                said.must(2, &[&format!("127.0.0.1:{port}")]);
+                assert!(said.err.contains("says nothing") || said.err.contains("timed out"), "{}", said.err);
+            });
+        }
+        if std::env::var_os("PEREGRINE_LONG").is_some() {
+            scope.spawn(|| {
+                let config = fs::read_to_string(machine.folder.join("config")).unwrap();
+                let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+                let config = config.replace(&format!("Port {}", machine.port), &format!("Port {port}"));
+                fs::write(machine.folder.join("hangs"), config + "ForceCommand sleep 600\n").unwrap();
+                let mut daemon = Command::new(SSHD);
+                let mut daemon = daemon.args(["-D", "-f"]).arg(machine.folder.join("hangs")).spawn().unwrap();
+                home.until("sshd", || TcpStream::connect(format!("127.0.0.1:{port}")).is_ok());
+                let good = machine.fingerprint();
+                let mut args = machine.attach("id", &[("--port", &port), ("--host-key", &good)]);
+                args[5] = "hangs".to_owned();
+                home.run(&words(&args)).must(2, &["in and then does not answer a command"]);
+                daemon.kill().unwrap();
+                daemon.wait().unwrap();
+            });
+        }
+    });
+    // Others are not kept waiting.
+    home.ok(&words(&machine.attach("id", &[("--host-key", &machine.fingerprint())])));
+}
+
+#[test]
+fn whoever_sits_at_a_terminal_is_asked_for_a_key_that_nobody_knows() {
+    let home = Home::new();
+    let Some(machine) = Machine::start(&home) else { return };
+    home.ok(&["server", "start", "-o", "none"]);
+    let line: Vec<String> = machine.attach("id", &[]).iter().map(|word| format!("'{word}'")).collect();
+    let line = format!("{} {}", binary().display(), line.join(" "));
+    let answers = |answer: &str| {
+        let mut terminal = Command::new("script");
+        terminal.args(["-qec", &line, "/dev/null"]).env("PEREGRINE_HOME", home.home()).current_dir(home.path());
+        let mut terminal =
+            terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // A terminal is not at its end when all was typed.
+        let mut typed = terminal.stdin.take().unwrap();
+        typed.write_all(answer.as_bytes()).unwrap();
+        let said = said(terminal.wait_with_output().unwrap());
+        drop(typed);
+        said
+    };
+    let no = answers("no\n");
+    assert_eq!(no.code, Some(2), "{}", no.out);
+    assert!(no.out.contains("trust this key?") && no.out.contains(&machine.fingerprint()), "{}", no.out);
+    let yes = answers("yes\n");
+    assert_eq!(yes.code, Some(0), "{}", yes.out);
+    assert_eq!(home.json(&["compute", "show", "-n", "box"])["provisioning_state"], "Succeeded");
+}
+
+/// An sshd that knows a user of its own, who is not root and has a password.
+struct Guest {
+    folder: tempfile::TempDir,
+    port: u16,
+    daemon: Child,
+}
+
+impl Guest {
+    /// `None`, said aloud, where it cannot be had.
+    fn start(home: &Home) -> Option<Guest> {
+        let folder = tempfile::tempdir().unwrap();
+        let (at, port) =
+            (folder.path().display(), TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        // Users are told to this sshd alone, in a view of the files of its own.
+        let script = format!(
+            "set -e; mkdir {at}/ada; chown 4242:4242 {at}/ada; ssh-keygen -q -t ed25519 -N '' -f {at}/host\n\
+             (cat /etc/passwd; echo 'ada:x:4242:4242::{at}/ada:/bin/sh') > {at}/passwd\n\
+             (cat /etc/group; echo 'ada:x:4242:') > {at}/group\n\
+             (cat /etc/shadow; echo \"ada:$(openssl passwd -6 'open sesame'):19000:0:99999:7:::\") > {at}/shadow\n\
+             chmod 600 {at}/shadow\n\
+             printf 'Port {port}\\nListenAddress 127.0.0.1\\nHostKey {at}/host\\nPidFile none\\nUsePAM no\\nPasswordAuthentication yes\\n' > {at}/config\n\
+             for f in passwd group shadow; do mount --bind {at}/$f /etc/$f; done\n\
+             mkdir -p /run/sshd; exec {SSHD} -D -f {at}/config -E {at}/log"
+        );
+        let mut daemon = Command::new("unshare");
+        let daemon = daemon.args(["-m", "sh", "-c", &script]).stdin(Stdio::null()).spawn();
+        let Ok(mut daemon) = daemon.map_err(|_| ()) else {
+            crate::skip::skip("a user with a password over SSH (no `unshare`)");
+            return None;
+        };
+        let mut left = None;
+        home.until("sshd", || {
+            left = daemon.try_wait().unwrap();
+            left.is_some() || TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        if left.is_some() {
+            crate::skip::skip("a user with a password over SSH (no sshd, or no namespace of mounts)");
+            return None;
+        }
+        Some(Guest { folder, port, daemon })
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
+        for (pid, _) in processes_with(&self.folder.path().display().to_string()) {
+            signal(pid, "KILL");
+        }
+    }
+}
+
+#[test]
+fn a_user_who_is_not_root_logs_in_with_a_password() {
+    let home = Home::new();
+    let Some(guest) = Guest::start(&home) else { return };
+    let print = Command::new("ssh-keygen").arg("-lf").arg(guest.folder.path().join("host.pub")).output().unwrap();
+    let print = String::from_utf8(print.stdout).unwrap().split_whitespace().nth(1).unwrap().to_owned();
+    let file = |password: &str| {
+        format!(
+            "type: virtualmachine\nname: box\naddress: 127.0.0.1\nhost_key: {print}\n\
+             ssh_settings: {{admin_username: ada, admin_password: '{password}', ssh_port: {}}}\n",
+            guest.port
+        )
+    };
+    home.file("wrong.yml", &file("guess"));
+    home.run(&["compute", "attach", "-f", "wrong.yml"]).must(2, &["does not let `ada` in with the password"]);
+    home.file("box.yml", &file("open sesame"));
+    home.ok(&["compute", "attach", "-f", "box.yml"]);
+    assert!(!home.json(&["compute", "show", "-n", "box"]).to_string().contains("sesame"));
+    let hello = home.stream("echo $(id -un) in $HOME", "compute: azureml:box");
+    let expect = format!("ada in {}\n", guest.folder.path().join("ada").display());
+    assert_eq!((hello.code, hello.out), (Some(0), expect), "{}", hello.err);
 }
 
 /// Whether a process belongs to the machine of this test.

@@ -16,7 +16,7 @@ use api::{Client, ClientError, Connection};
 use compute::{Driver, Host, LocalDriver, Look, PartState, Site, Trouble};
 use domain::{
     kept::Kept,
-    machine::{MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePart, NodePoll, PartFate},
+    machine::{LEASE_SECONDS, MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePart, NodePoll, PartFate},
 };
 use lending::Lending;
 use std::{
@@ -33,11 +33,10 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// A node without work that has not reached the server for so long leaves.
-const LEASE: Duration = Duration::from_secs(600);
-/// How often a node with work looks at it; one without, less often.
+/// How often a node with work looks at it.
 const LOOK: Duration = Duration::from_secs(2);
-const LOOK_IDLE: Duration = Duration::from_secs(60);
+/// By then a server has answered that has nothing to say.
+const ANSWER: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// What a node is told by whoever started it.
@@ -124,7 +123,7 @@ impl Told {
     }
 
     /// Leaves what the agent has to know in its home.
-    fn post(&self, address: String, token: &str) -> std::io::Result<()> {
+    fn post(&self, address: String, token: &str, away_seconds: u64) -> std::io::Result<()> {
         let bundle = self.authority.as_ref().map(|pem| server::write_bundle(&self.folder, Some(pem))).transpose()?;
         let posting = Posting {
             name: self.name.clone(),
@@ -133,7 +132,7 @@ impl Told {
             authority: self.authority.clone().map(|pem| String::from_utf8_lossy(&pem).into_owned()),
             bundle,
             shared: self.folder.with_file_name("shared"),
-            away_seconds: LEASE.as_secs(),
+            away_seconds,
         };
         posting.put(&self.folder, token)
     }
@@ -173,19 +172,20 @@ async fn work(told: &Told, program: PathBuf) -> Over {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         door: None,
     };
-    let NodeJoined { token, peers } = match join(told, &facts).await {
+    let NodeJoined { token, peers, lease_seconds } = match join(told, &facts).await {
         Ok(joined) => joined,
         Err(over) => return over,
     };
+    let lease = Duration::from_secs(lease_seconds);
     tracing::info!(node = told.name, "joined");
-    if let Err(error) = told.post(address, &token) {
+    if let Err(error) = told.post(address, &token, lease_seconds) {
         return Over::Failed(format!("cannot write to `{}`: {error}", told.folder.display()));
     }
     let lending = Lending::new(told, peers, &facts.address).await;
     facts.door.clone_from(&lending.door);
     let (kept, keeps) = watch::channel(Vec::new());
     let (secret, heard) = (token.clone(), Instant::now());
-    let mut node = Node { told, token, facts, driver, client: None, heard, leaving: false, keeps, said: None };
+    let mut node = Node { told, token, lease, facts, driver, client: None, heard, leaving: false, keeps, said: None };
     node.tend();
     tokio::select! {
         over = node.work(&mut host) => over,
@@ -207,7 +207,9 @@ async fn join(told: &Told, facts: &MachineFacts) -> Result<NodeJoined, Over> {
             Err(ClientError::Refused { status, message, .. }) if status != 429 && status < 500 => {
                 return Err(Over::Unknown(message));
             }
-            Err(error) if begun.elapsed() >= LEASE => return Err(Over::Failed(error.to_string())),
+            Err(error) if begun.elapsed() >= Duration::from_secs(LEASE_SECONDS) => {
+                return Err(Over::Failed(error.to_string()));
+            }
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "cannot join yet");
                 sleep(AGAIN).await;
@@ -219,6 +221,7 @@ async fn join(told: &Told, facts: &MachineFacts) -> Result<NodeJoined, Over> {
 struct Node<'t> {
     told: &'t Told,
     token: String,
+    lease: Duration,
     facts: MachineFacts,
     /// Keeps the agent.
     driver: LocalDriver,
@@ -266,19 +269,25 @@ impl Node<'_> {
         let mut news = self.keeps.clone();
         news.mark_unchanged();
         let asked = tokio::select! {
-            asked = timeout(if held { LOOK } else { LOOK_IDLE }, self.ask(holds)) => asked,
+            asked = timeout(if held { LOOK } else { ANSWER }, self.ask(holds)) => asked,
             _ = news.changed() => return Ok(()),
         };
         let answer = match asked {
-            Err(_) => return Ok(()),
+            // What runs here is looked at before the server has anything to say.
+            Err(_) if held => return Ok(()),
+            Err(_) => {
+                // Nobody says so where packets are merely lost.
+                self.client = None;
+                return if busy { Ok(()) } else { self.unheard("the server does not answer") };
+            }
             Ok(Ok(answer)) => answer,
             Ok(Err(ClientError::Refused { status: 401 | 403 | 410, message, .. })) => {
                 return Err(Over::Unknown(message));
             }
             Ok(Err(error)) => {
                 self.client = None;
-                if !busy && self.heard.elapsed() >= LEASE {
-                    return Err(Over::Failed(format!("its lease is over: {error}")));
+                if !busy {
+                    self.unheard(&error.to_string())?;
                 }
                 sleep(AGAIN).await;
                 return Ok(());
@@ -290,6 +299,14 @@ impl Node<'_> {
             sleep(AGAIN).await;
         }
         Ok(())
+    }
+
+    /// Whether a node without work may stay.
+    fn unheard(&self, why: &str) -> Result<(), Over> {
+        match self.heard.elapsed() >= self.lease {
+            true => Err(Over::Failed(format!("its lease is over: {why}"))),
+            false => Ok(()),
+        }
     }
 
     async fn ask(&mut self, holds: Vec<NodePart>) -> Result<NodeAnswer, ClientError> {
@@ -309,9 +326,7 @@ impl Node<'_> {
         for (launch, parts) in &answer.launch {
             host.begin(launch, parts).await?;
         }
-        for attempt in &answer.remove {
-            host.remove(attempt).await?;
-        }
+        host.remove(&answer.remove).await?;
         if answer.leave && !std::mem::replace(&mut self.leaving, true) {
             host.notice().await?;
         }
@@ -335,7 +350,7 @@ impl Node<'_> {
     async fn forget(&self, host: &mut Host) {
         let held = host.look().await.map(|look| look.held).unwrap_or_default();
         for held in held {
-            let _ = host.remove(&held.attempt).await;
+            let _ = host.remove(&[held.attempt]).await;
         }
     }
 }

@@ -9,6 +9,7 @@ use controller::{Managed, ManagedSettings};
 use domain::{
     Resources, Timestamp,
     cluster::{Check, ClusterAnswer, ClusterPoll, ClusterReport},
+    machine::lease_seconds,
     resources::parse_bytes,
 };
 use planner::nodes::Bounds;
@@ -237,6 +238,7 @@ fn managed(place: &Place, uid: String) -> ManagedSettings {
             least: count("minNodeCount", 0).min(most),
             most,
             idle_ms: idle.map_or(120_000, |idle| i64::try_from(idle.as_millis()).unwrap_or(i64::MAX)),
+            lost_ms: i64::try_from(lease_seconds(body)).unwrap_or(i64::MAX).saturating_mul(1000),
         },
         deleting: place.deleting.clone(),
         token: server::join_token,

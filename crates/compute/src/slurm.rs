@@ -1,9 +1,10 @@
 //! A Slurm cluster as a place for work: an attempt is one batch job, with our agent as its step on every node.
 //!
 //! Slurm is spoken to with its own commands, on a login node reached by SSH or on this machine, and asked about all jobs at
-//! once. Home is expected to be the same on login and compute nodes, as it is wherever Slurm is used. Invariants: a batch job
-//! is named after its attempt, so that one that was sent is found again and never sent twice; Slurm itself never runs one
-//! again (`--no-requeue`), for what is tried again is a new attempt.
+//! once. Home is expected to be the same on login and compute nodes, as it is wherever Slurm is used. What has one parent and
+//! is sent at the same moment, such as the trials of a sweep, is one array. Invariants: a batch job is named after the first of
+//! its attempts, so that one that was sent is found again and never sent twice; Slurm itself never runs one again, for what is
+//! tried again is a new attempt; while Slurm does not answer, nothing is said of any attempt.
 
 mod batch;
 mod states;
@@ -97,7 +98,17 @@ impl Slurm {
         }
     }
 
-    /// What became of batch jobs that Slurm no longer queues and whose agents left no word.
+    /// Sends attempts that are alike as one batch job.
+    async fn send(&mut self, launches: &[Launch]) -> Result<Started, Trouble> {
+        let Some(first) = launches.first() else { return Ok(Started::Yes) };
+        let Some(shape) = self.shapes.get(&first.instance_type) else {
+            return Ok(Started::Never(format!("instance type `{}` is no longer offered", first.instance_type)));
+        };
+        let said = self.shell.script(&batch::launch(&self.key, &self.digest, shape, launches)).await?;
+        Ok(said.trim().strip_prefix("refused ").map_or(Started::Yes, states::refused))
+    }
+
+    /// What became of batch jobs that Slurm has forgotten and whose agents left no word.
     async fn ends(&mut self, listing: &Listing) -> Result<BTreeMap<String, PartState>, Trouble> {
         let missing: Vec<&str> = listing.silent().collect();
         if missing.is_empty() {
@@ -121,6 +132,7 @@ impl Site for Slurm {
             let part = |index: u32| {
                 let state = match (seen.left.get(&index), &seen.queued) {
                     (Some(true), _) => PartState::Left,
+                    (_, Some(Queued::Over(over))) => over.clone(),
                     (_, Some(Queued::Waits(why))) => PartState::Waits(why.clone()),
                     (None, Some(Queued::Runs(nodes))) => {
                         PartState::Runs(seen.nodes.get(&index).unwrap_or(nodes).clone())
@@ -135,23 +147,29 @@ impl Site for Slurm {
         Ok(Look { held: held.collect(), facts: self.facts(nodes), now: listing.now })
     }
 
-    async fn launch(&mut self, launch: &Launch, _: &Look) -> Result<Started, Trouble> {
-        let Some(shape) = self.shapes.get(&launch.instance_type) else {
-            return Ok(Started::Never(format!("instance type `{}` is no longer offered", launch.instance_type)));
-        };
-        let said = self.shell.script(&batch::launch(&self.key, &self.digest, shape, launch)).await?;
-        match said.trim().strip_prefix("refused ") {
-            Some(why) => Ok(Started::Never(format!("Slurm refuses it: {}", why.replace("sbatch: error: ", "").trim()))),
-            None => Ok(Started::Yes),
+    async fn launch(&mut self, launches: &[Launch], _: &Look) -> Result<Vec<Started>, Trouble> {
+        let mut all = Vec::new();
+        for alike in launches.chunk_by(are_alike) {
+            match self.send(alike).await? {
+                Started::Yes => all.extend(alike.iter().map(|_| Started::Yes)),
+                // Slurm may take fewer than all of them.
+                _ if alike.len() > 1 => {
+                    for one in alike {
+                        all.push(self.send(std::slice::from_ref(one)).await?);
+                    }
+                }
+                refused => all.push(refused),
+            }
         }
+        Ok(all)
     }
 
-    async fn stop(&mut self, attempt: &AttemptId) -> Result<(), Trouble> {
-        self.shell.script(&batch::stop(&self.key, attempt)).await.map(drop)
+    async fn stop(&mut self, attempts: &[AttemptId]) -> Result<(), Trouble> {
+        self.shell.script(&batch::stop(&self.key, attempts)).await.map(drop)
     }
 
-    async fn remove(&mut self, attempt: &AttemptId) -> Result<(), Trouble> {
-        self.shell.script(&batch::remove(&self.key, attempt)).await.map(drop)
+    async fn remove(&mut self, attempts: &[AttemptId]) -> Result<(), Trouble> {
+        self.shell.script(&batch::remove(&self.key, attempts)).await.map(drop)
     }
 
     async fn check(&mut self) -> Vec<Finding> {
@@ -188,4 +206,10 @@ impl Site for Slurm {
             finding("agent", true, format!("the agent runs on the login node ({})", self.digest)),
         ]
     }
+}
+
+/// Whether they may be elements of one array.
+fn are_alike(one: &Launch, other: &Launch) -> bool {
+    let kind = |launch: &Launch| (launch.instance_type.clone(), launch.parts, launch.deadline_seconds);
+    one.parent.is_some() && one.parent == other.parent && one.target == other.target && kind(one) == kind(other)
 }

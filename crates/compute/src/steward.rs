@@ -89,12 +89,16 @@ pub enum Started {
 pub trait Site: Send + 'static {
     /// What is there now.
     fn look(&mut self) -> impl Future<Output = Result<Look, Trouble>> + Send;
-    /// Has an attempt begun, unless it was already.
-    fn launch(&mut self, launch: &Launch, look: &Look) -> impl Future<Output = Result<Started, Trouble>> + Send;
+    /// Has attempts begun, unless they were already; what became of each, in their order.
+    fn launch(
+        &mut self,
+        launches: &[Launch],
+        look: &Look,
+    ) -> impl Future<Output = Result<Vec<Started>, Trouble>> + Send;
     /// Ends what has not begun to work; agents that run hear of it from the server.
-    fn stop(&mut self, attempt: &AttemptId) -> impl Future<Output = Result<(), Trouble>> + Send;
-    /// Removes everything of an attempt, and ends it if it still runs.
-    fn remove(&mut self, attempt: &AttemptId) -> impl Future<Output = Result<(), Trouble>> + Send;
+    fn stop(&mut self, attempts: &[AttemptId]) -> impl Future<Output = Result<(), Trouble>> + Send;
+    /// Removes everything of attempts, and ends them if they still run.
+    fn remove(&mut self, attempts: &[AttemptId]) -> impl Future<Output = Result<(), Trouble>> + Send;
     /// Something happened there that is worth a look before the next one is due.
     fn changed(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
@@ -179,8 +183,11 @@ impl Steward {
         self.queue.retain(|attempt, _| !held(attempt));
         let mut order: Vec<Launch> = self.queue.values().map(|(launch, _)| launch.clone()).collect();
         order.sort_by_key(|launch| (std::cmp::Reverse(launch.priority), launch.attempt.parts()));
-        for launch in order {
-            match site.launch(&launch, look).await? {
+        if order.is_empty() {
+            return Ok(());
+        }
+        for (started, launch) in site.launch(&order, look).await?.into_iter().zip(order) {
+            match started {
                 Started::Yes => drop(self.queue.remove(&launch.attempt)),
                 Started::Later(why) => drop(self.queue.insert(launch.attempt.clone(), (launch, why))),
                 Started::Never(why) => {
@@ -199,14 +206,11 @@ impl Steward {
             let why = "it has just been sent".to_owned();
             self.queue.entry(launch.attempt.clone()).or_insert((launch, why));
         }
-        for attempt in answer.stop {
-            site.stop(&attempt).await?;
+        if !answer.stop.is_empty() {
+            site.stop(&answer.stop).await?;
         }
-        for attempt in answer.remove {
-            self.queue.remove(&attempt);
-            site.remove(&attempt).await?;
-        }
-        Ok(())
+        self.queue.retain(|attempt, _| !answer.remove.contains(attempt));
+        if answer.remove.is_empty() { Ok(()) } else { site.remove(&answer.remove).await }
     }
 
     async fn tell(&mut self, look: &Look, desk: &impl Desk) -> Result<(), Trouble> {

@@ -127,19 +127,9 @@ impl<P: Provider> Managed<P> {
         }
         Ok(())
     }
-}
 
-impl<P: Provider> Site for Managed<P> {
-    async fn look(&mut self) -> Result<Look, Trouble> {
-        if self.offers.is_none() {
-            self.offers = Some(self.tasks.provider.offers(&self.settings.size.1).await?);
-        }
-        self.refresh().await?;
-        (self.reserved, self.waiting) = (0, Vec::new());
-        Ok(Look { facts: self.facts(), now: None, held: self.held() })
-    }
-
-    async fn launch(&mut self, launch: &Launch, _: &Look) -> Result<Started, Trouble> {
+    /// Gives an attempt the nodes it needs, if they are free.
+    async fn give(&mut self, launch: &Launch) -> Result<Started, Trouble> {
         let (parts, most) = (launch.parts as usize, self.settings.bounds.most);
         if launch.parts > most {
             let why = format!("it needs {parts} nodes and `{}` has {most} at most", self.settings.compute);
@@ -182,21 +172,40 @@ impl<P: Provider> Site for Managed<P> {
         self.refresh().await?;
         Ok(if given { Started::Yes } else { Started::Later("its node has just gone to another".to_owned()) })
     }
+}
 
-    async fn stop(&mut self, _: &AttemptId) -> Result<(), Trouble> {
+impl<P: Provider> Site for Managed<P> {
+    async fn look(&mut self) -> Result<Look, Trouble> {
+        if self.offers.is_none() {
+            self.offers = Some(self.tasks.provider.offers(&self.settings.size.1).await?);
+        }
+        self.refresh().await?;
+        (self.reserved, self.waiting) = (0, Vec::new());
+        Ok(Look { facts: self.facts(), now: None, held: self.held() })
+    }
+
+    async fn launch(&mut self, launches: &[Launch], _: &Look) -> Result<Vec<Started>, Trouble> {
+        let mut all = Vec::new();
+        for launch in launches {
+            all.push(self.give(launch).await?);
+        }
+        Ok(all)
+    }
+
+    async fn stop(&mut self, _: &[AttemptId]) -> Result<(), Trouble> {
         Ok(())
     }
 
-    async fn remove(&mut self, attempt: &AttemptId) -> Result<(), Trouble> {
-        let (cluster, attempt, now) = (self.settings.cluster.clone(), attempt.clone(), (self.settings.clock)());
+    async fn remove(&mut self, attempts: &[AttemptId]) -> Result<(), Trouble> {
+        let (cluster, attempts, now) = (self.settings.cluster.clone(), attempts.to_vec(), (self.settings.clock)());
         let dropped = self.store.write(move |tx| {
-            let parts = tx.machine_parts(&cluster)?.into_iter().filter(|part| part.attempt == attempt);
+            let parts = tx.machine_parts(&cluster)?.into_iter().filter(|part| attempts.contains(&part.attempt));
             for machine in parts.map(|part| part.machine).collect::<HashSet<_>>() {
                 if let Some(row) = tx.machine(&cluster, &machine)?.filter(|row| row.standing == Standing::Ready) {
                     tx.put_machine(&MachineRow { since: now, ..row })?;
                 }
             }
-            tx.drop_parts(&cluster, &attempt)
+            attempts.iter().try_for_each(|attempt| tx.drop_parts(&cluster, attempt))
         });
         dropped.await.map_err(stored)
     }
@@ -221,7 +230,7 @@ impl<P: Provider> Site for Managed<P> {
         }
         let deleting = self.settings.deleting.clone();
         let bounds = match &deleting {
-            Some(_) => Bounds { least: 0, most: 0, idle_ms: 0 },
+            Some(_) => Bounds { least: 0, most: 0, idle_ms: 0, ..self.settings.bounds },
             None => self.settings.bounds,
         };
         let present = self.rows.iter().filter(|row| row.standing != Standing::Gone);

@@ -121,6 +121,9 @@ pub struct Launch {
     pub number: u32,
     pub target: ClusterTarget,
     pub job: JobName,
+    /// The sweep or pipeline that it is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     pub display_name: String,
     pub user: String,
     pub priority: i64,

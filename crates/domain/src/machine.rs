@@ -10,6 +10,7 @@ use crate::{
     kept::{Door, Kept},
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Where a node stands. `running` is a ready one with work on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +62,17 @@ pub struct MachineFacts {
     pub door: Option<Door>,
 }
 
+/// How long a node may be out of reach, where its cluster says nothing of it.
+pub const LEASE_SECONDS: u64 = 600;
+
+/// A shorter one could be over while the server merely has nothing to say.
+const LEAST_SECONDS: u64 = 30;
+
+/// The same for the nodes of a cluster with these properties.
+pub fn lease_seconds(properties: &Value) -> u64 {
+    properties["nodeProvider"]["leaseSeconds"].as_u64().unwrap_or(LEASE_SECONDS).max(LEAST_SECONDS)
+}
+
 /// A machine that has the token for a name, and from now on a key of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeJoin {
@@ -76,6 +88,13 @@ pub struct NodeJoined {
     /// Nodes of this cluster fetch data from each other.
     #[serde(default)]
     pub peers: bool,
+    /// A node without work that has not reached the server for so long leaves.
+    #[serde(default = "usual_lease")]
+    pub lease_seconds: u64,
+}
+
+fn usual_lease() -> u64 {
+    LEASE_SECONDS
 }
 
 /// What became of a part of an attempt on a node.

@@ -8,7 +8,7 @@ mod each;
 
 pub use each::{Each, Fallback, ITEMS, Item, items, items_in};
 
-use crate::{JobName, Plan, Search};
+use crate::{JobName, Plan, Resources, Search};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -107,9 +107,42 @@ pub struct StepJob {
     pub cluster: String,
     pub max_retries: u32,
     pub registers: bool,
+    /// Where it may run, in order, if its target is a pool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<StepPlace>,
     /// An earlier job that was the same in all that matters may stand for it.
     #[serde(default)]
     pub reuse: bool,
+}
+
+/// One of a pool's targets, and what of a plan is different there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepPlace {
+    pub target: String,
+    pub cluster: String,
+    pub requests: Resources,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Resources>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_type: Option<String>,
+}
+
+impl StepPlace {
+    pub fn of(target: &str, cluster: &str, plan: &Plan) -> StepPlace {
+        StepPlace {
+            target: target.to_owned(),
+            cluster: cluster.to_owned(),
+            requests: plan.requests,
+            limits: plan.limits,
+            instance_type: plan.instance_type.clone(),
+        }
+    }
+
+    /// What a plan is at this place.
+    pub fn plan(&self, plan: &Plan) -> Plan {
+        let StepPlace { requests, limits, instance_type, .. } = self.clone();
+        Plan { requests, limits, instance_type, ..plan.clone() }
+    }
 }
 
 /// How a step ended.

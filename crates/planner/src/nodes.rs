@@ -13,6 +13,8 @@ pub struct Bounds {
     pub most: u32,
     /// A node without work stays for so long.
     pub idle_ms: i64,
+    /// One that was not heard of for so long is taken away by its provider; only then does its work begin elsewhere.
+    pub lost_ms: i64,
 }
 
 /// One node as it is now.
@@ -63,14 +65,12 @@ pub enum Step {
 pub const PREPARE_MS: i64 = 15 * 60_000;
 /// A node that was not heard of for this long gets no new work.
 pub const SILENT_MS: i64 = 30_000;
-/// After so long its provider is asked to take it away; only then does its work begin elsewhere.
-pub const LOST_MS: i64 = 10 * 60_000;
 const FIRST_PAUSE_MS: i64 = 2_000;
 const LONGEST_PAUSE_MS: i64 = 5 * 60_000;
 
 /// What is to be done now. `waiting` are the attempts without nodes, in order, as how many nodes each wants.
 pub fn resize(bounds: &Bounds, nodes: &[Member], waiting: &[u32], failures: &Failures, now: Timestamp) -> Vec<Step> {
-    let mut steps: Vec<Step> = nodes.iter().filter_map(|node| condemned(node, now)).collect();
+    let mut steps: Vec<Step> = nodes.iter().filter_map(|node| condemned(node, bounds.lost_ms, now)).collect();
     let gone = |node: &&Member| steps.iter().any(|step| matches!(step, Step::Condemn(name, _) if *name == node.name));
     let alive: Vec<&Member> = nodes.iter().filter(|node| !gone(node) && is_of_use(node)).collect();
     let busy = count(&alive, |node| node.busy);
@@ -106,13 +106,16 @@ fn count(nodes: &[&Member], which: impl Fn(&Member) -> bool) -> u32 {
     u32::try_from(nodes.iter().filter(|node| which(node)).count()).unwrap_or(u32::MAX)
 }
 
-fn condemned(node: &Member, now: Timestamp) -> Option<Step> {
+fn condemned(node: &Member, lost_ms: i64, now: Timestamp) -> Option<Step> {
     let silent = now.0 - node.heard.0;
     let why = match node.standing {
         Standing::Preparing if silent >= PREPARE_MS => {
             format!("it did not join within {} min of being ordered", PREPARE_MS / 60_000)
         }
-        Standing::Ready if silent >= LOST_MS => format!("it was not heard of for {} min", silent / 60_000),
+        Standing::Ready if silent >= lost_ms => match silent / 60_000 {
+            0 => format!("it was not heard of for {} s", silent / 1000),
+            minutes => format!("it was not heard of for {minutes} min"),
+        },
         _ => return None,
     };
     Some(Step::Condemn(node.name.clone(), why))

@@ -15,7 +15,7 @@ mod sweep;
 pub(crate) use serving::{Deployment, Served, serving};
 
 pub(crate) use pipeline::weave;
-pub(crate) use pool::{Pooled, pooled, settings as pool_settings};
+pub(crate) use pool::{Pooled, placed, settings as pool_settings};
 pub(crate) use sweep::search;
 
 use crate::{app::App, http::computes};
@@ -57,20 +57,6 @@ pub(crate) struct Lookup<'t, 'c> {
     /// Where outputs go that say nothing of it; the workspace's own where there is none.
     datastore: Option<String>,
     bad: Vec<Mistake>,
-}
-
-/// The plan of a job, or all its mistakes.
-pub(crate) fn plan(
-    app: &App,
-    workspace: &WorkspaceRow,
-    tx: &mut Tx<'_>,
-    name: &JobName,
-    spec: &CommandJob,
-) -> Result<Result<Resolved, Vec<Mistake>>, store::Error> {
-    let mut lookup = Lookup { app, workspace, tx, to_share: false, datastore: None, bad: Vec::new() };
-    let resolved = lookup.resolve(name, spec)?;
-    lookup.trains(&resolved)?;
-    Ok(if lookup.bad.is_empty() { Ok(resolved) } else { Err(lookup.bad) })
 }
 
 /// Where the files at an address lie that a workspace is to share, or why they cannot be found or shared.
@@ -175,7 +161,7 @@ impl Lookup<'_, '_> {
             if computes::check::runs_here(&row) {
                 return Ok(here(computes::LOCAL));
             }
-            // What is part of another job goes to the first target of a pool.
+            // Replicas go to the first target of a pool.
             if let Some(first) = pool_settings(&row).0.first().filter(|_| computes::check::is_pool(&row)) {
                 return self.target(&CommandJob { compute: Some(first.clone()), ..spec.clone() });
             }

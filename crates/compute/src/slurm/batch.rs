@@ -13,9 +13,18 @@ pub(super) const PARTITIONS: &str = "sinfo -h -o %P\n";
 pub(super) const NODES: &str =
     "sinfo -h -N -O 'NodeList:100|,StateLong:30|,CPUsState:40|,Memory:20|,AllocMem:20|,Gres:200'\n";
 
-fn name(key: &str, attempt: &AttemptId) -> String {
-    format!("pg-{key}-{attempt}")
+/// `number` finds the batch job of the attempt whose folder is `$a`: as it was written down, or else by the name it was sent
+/// under. Without an answer from Slurm nothing can be said, and the script ends.
+const NUMBER: &str = r#"me=$(id -un)
+number() {
+  id=; read -r id 2>/dev/null < "$a/job"
+  if [ -z "$id" ] && read -r n i 2>/dev/null < "$a/sent"; then
+    all=$(squeue -h -t all -u "$me" -n "$n" -o %F) || exit 1
+    all=${all%%[!0-9]*}; [ -n "$all" ] && id=$all$i
+  fi
+  [ -n "$id" ]
 }
+"#;
 
 /// Writes down where agents find the server from now on.
 pub(super) fn reached_at(key: &str, server: &str) -> String {
@@ -26,49 +35,45 @@ pub(super) fn reached_at(key: &str, server: &str) -> String {
     )
 }
 
-/// Every batch job of this target that Slurm queues, and every attempt that has a folder.
+/// Every batch job of this target that Slurm knows of, and every attempt that has a folder. Slurm and the disk are asked once,
+/// however many there are.
 pub(super) fn look(key: &str) -> String {
     format!(
         r#"{WORDS}{}echo "now|$(date +%s)"
-squeue -h -u "$(id -un)" -o 'queue|%i|%j|%T|%r|%N' | grep '|pg-{key}-'
-for a in "$d"/a/att_*; do
-  [ -d "$a" ] || continue
-  n=${{a##*/}}
-  echo "attempt|$n|$(cat "$a/job" 2>/dev/null)|$(cat "$a/parts")"
-  for f in "$a"/*.node; do [ -e "$f" ] && i=${{f##*/}} && echo "node|$n|${{i%.node}}|$(cat "$f")"; done
-  for f in "$a"/*.left; do [ -e "$f" ] && i=${{f##*/}} && echo "left|$n|${{i%.left}}|$(cat "$f")"; done
-done
+all=$(squeue -h -r -t all -u "$(id -un)" -O 'JobArrayID:40|,Name:128|,State:20|,RestartCnt:10|,Reason:128|,NodeList:256') || exit 1
+printf '%s\n' "$all" | sed -n '/|pg-{key}-/s/^/queue|/p'
+cd "$d/a" && find . -mindepth 2 -maxdepth 2 -type f \
+  \( -name sent -o -name job -o -name parts -o -name '*.node' -o -name '*.left' \) -exec grep -H . {{}} +
 exit 0
 "#,
         folder(key)
     )
 }
 
-/// How batch jobs ended: as the accounting has it, or the controller where there is none.
+/// How batch jobs ended that the controller has forgotten, as the accounting has it.
 pub(super) fn ends(ids: &[&str]) -> String {
-    let list = ids.join(",");
-    let each = ids.iter().map(|id| format!("scontrol -o show job {} 2>/dev/null\n", quote(id))).collect::<String>();
-    format!(
-        "sacct -n -P -X -j {} -o JobID,State,ExitCode 2>/dev/null | sed 's/^/end|/' | grep . ||\n{{ {each}:; }} | sed -n \
-         's/.*JobId=\\([0-9]*\\) .*JobState=\\([A-Z_]*\\) .*ExitCode=\\([0-9:]*\\) .*/end|\\1|\\2|\\3/p'\nexit 0\n",
-        quote(&list)
-    )
+    let list = quote(&ids.join(","));
+    format!("sacct -n -P -X -j {list} -o JobID,State,ExitCode 2>/dev/null | sed 's/^/end|/'\nexit 0\n")
 }
 
-/// Sends an attempt, unless it was sent; prints `refused` and why where Slurm does not take it.
-pub(super) fn launch(key: &str, digest: &str, shape: &Shape, launch: &Launch) -> String {
-    let attempt = launch.attempt.to_string();
-    let words: Vec<String> = arguments(key, shape, launch).iter().map(|word| quote(word)).collect();
+/// Sends attempts of one shape, several as one array, and none that was sent before; prints `refused` and why where Slurm does
+/// not take them.
+pub(super) fn launch(key: &str, digest: &str, shape: &Shape, launches: &[Launch]) -> String {
+    let Some(first) = launches.first() else { return String::new() };
+    let words: Vec<String> = arguments(shape, first).iter().map(|word| quote(word)).collect();
+    let names: Vec<String> = launches.iter().map(|launch| launch.attempt.to_string()).collect();
+    let token = |launch: &Launch| format!("{}) printf %s {} ;;\n", launch.attempt, quote(&launch.token));
+    let tokens: String = launches.iter().map(token).collect();
     // One agent a node, with its own folder on the node's disk; how it left is written where all see it.
     let part = format!(
         r#"#!/bin/sh
 umask 077
-a=$1; bin=$2; i=$SLURM_PROCID
-h="${{TMPDIR:-/tmp}}/pg-{key}-{attempt}-$i"; mkdir -p "$h" || exit 1
-uname -n > "$a/$i.node"
-export PEREGRINE_SERVER_FILE="$a/../../server" PEREGRINE_TOKEN_FILE="$a/token" PEREGRINE_CA_FILE="$a/authority" PEREGRINE_ATTEMPT={attempt}
+a=$1; bin=$2; i=$SLURM_PROCID; t=${{a##*/}}; node=${{SLURMD_NODENAME:-$(uname -n)}}
+h="${{TMPDIR:-/tmp}}/pg-{key}-$t-$i"; mkdir -p "$h" || exit 1
+echo "$node" > "$a/$i.node"
+export PEREGRINE_SERVER_FILE="$a/../../server" PEREGRINE_TOKEN_FILE="$a/token" PEREGRINE_CA_FILE="$a/authority" PEREGRINE_ATTEMPT=$t
 export PEREGRINE_PART=$i PEREGRINE_HOME="$h" PEREGRINE_SHARED="$HOME/.peregrine-agent/shared" PEREGRINE_OUTSIDE=1
-export POD_IP=$(uname -n) NODE_NAME=$(uname -n)
+export POD_IP=$(uname -n) NODE_NAME=$node
 "$bin" agent pod > "$a/$i.log" 2>&1 &
 p=$!
 trap 'kill -TERM $p' TERM INT
@@ -78,41 +83,57 @@ echo $c > "$a/$i.new" && mv "$a/$i.new" "$a/$i.left"
 chmod -R u+w "$h" 2>/dev/null; rm -rf "$h"
 "#
     );
+    // Slurm keeps a copy of the script, which says which attempt is which of the array. One that Slurm begins again has had
+    // its agent: it is left to another attempt.
+    let batch = r#"#!/bin/sh\nset -- %s\nshift ${SLURM_ARRAY_TASK_ID:-0}\na="%s/a/$1"\nexec > "$a/slurm.log" 2>&1\n[ "${SLURM_RESTART_COUNT:-0}" = 0 ] || exit 0\nexec srun --kill-on-bad-exit=0 --wait=0 sh "$a/part.sh" "$a" "%s"\n"#;
     format!(
-        r#"{WORDS}{}a="$d/a/"{attempt}; bin={}
-if [ -e "$a" ]; then
-  [ -s "$a/job" ] && exit 0
-  id=$(squeue -h -u "$(id -un)" -n {} -o %i | head -n 1)
-  [ -n "$id" ] && echo "$id" > "$a/job" && exit 0
-  rm -rf "$a"
-fi
-mkdir "$a" || exit 1
-printf %s {} > "$a/token" && printf %s {} > "$a/authority" && echo {} > "$a/parts" || exit 1
-printf %s {} > "$a/part.sh"
-printf '#!/bin/sh\nexec srun --kill-on-bad-exit=0 --wait=0 sh "%s/part.sh" "%s" "%s"\n' "$a" "$a" "$bin" > "$a/batch.sh"
-id=$(cd "$a" && sbatch {} --output="$a/slurm.log" "$a/batch.sh" 2> "$a/refused") || {{
-  echo "refused $(tr '\n' ' ' < "$a/refused")"; rm -rf "$a"; exit 0
+        r#"{WORDS}{}{NUMBER}bin={}
+token() {{ case "$1" in
+{tokens}esac; }}
+# A script whose caller is gone may still be at it.
+exec 9> "$d/lock"; command -v flock > /dev/null && flock 9
+todo=
+for t in {}; do
+  a="$d/a/$t"
+  if [ -e "$a" ]; then
+    number && echo "$id" > "$a/job" && continue
+    rm -rf "$a"
+  fi
+  todo="$todo $t"
+done
+set -- $todo
+[ $# -gt 0 ] || exit 0
+n="pg-{key}-$1"; many=; [ $# -gt 1 ] && many=1
+k=0
+for t; do
+  a="$d/a/$t"; mkdir "$a" || exit 1
+  token "$t" > "$a/token" && printf %s {} > "$a/authority" && echo {} > "$a/parts" && printf %s {} > "$a/part.sh" || exit 1
+  echo "$n ${{many:+_$k}}" > "$a/sent"
+  k=$((k+1))
+done
+printf '{batch}' "$*" "$d" "$bin" > "$d/batch.sh"
+id=$(cd "$d" && sbatch {} --job-name="$n" ${{many:+--array=0-$((k-1))}} --output=/dev/null "$d/batch.sh" 2> "$d/refused") || {{
+  echo "refused $(tr '\n' ' ' < "$d/refused")"; for t; do rm -rf "$d/a/$t"; done; exit 0
 }}
-echo "${{id%%;*}}" > "$a/job.new" && mv "$a/job.new" "$a/job"
+id=${{id%%;*}}; k=0
+for t; do echo "$id${{many:+_$k}}" > "$d/a/$t/job"; k=$((k+1)); done
 "#,
         folder(key),
         program(digest),
-        quote(&name(key, &launch.attempt)),
-        quote(&launch.token),
-        quote(&launch.authority),
-        launch.parts,
+        names.join(" "),
+        quote(&first.authority),
+        first.parts,
         quote(&part),
         words.join(" "),
     )
 }
 
-/// The words of `sbatch` for an attempt.
-pub(super) fn arguments(key: &str, shape: &Shape, launch: &Launch) -> Vec<String> {
+/// The words of `sbatch` for an attempt and those like it.
+fn arguments(shape: &Shape, launch: &Launch) -> Vec<String> {
     let mut words = vec![
         "--parsable".to_owned(),
         "--no-requeue".to_owned(),
-        format!("--job-name={}", name(key, &launch.attempt)),
-        format!("--comment=peregrine {}", launch.job),
+        format!("--comment=peregrine {}", launch.parent.as_deref().unwrap_or(launch.job.as_str())),
         format!("--nodes={}", launch.parts),
         format!("--ntasks={}", launch.parts),
         "--ntasks-per-node=1".to_owned(),
@@ -133,23 +154,49 @@ pub(super) fn arguments(key: &str, shape: &Shape, launch: &Launch) -> Vec<String
     words
 }
 
-/// Takes back a batch job that has not begun: nobody there could hear of it.
-pub(super) fn stop(key: &str, attempt: &AttemptId) -> String {
-    format!("scancel --state=PENDING -u \"$(id -un)\" --name={}\nexit 0\n", quote(&name(key, attempt)))
+/// Takes back batch jobs that have not begun: nobody there could hear of it. (`scancel --state` would take the whole array.)
+pub(super) fn stop(key: &str, attempts: &[AttemptId]) -> String {
+    format!(
+        r#"{WORDS}{}{NUMBER}waits=$(squeue -h -r -t PENDING -u "$me" -o %i) || exit 1
+ids=
+for t in {}; do
+  a="$d/a/$t"
+  number && printf '%s\n' "$waits" | grep -qxF "$id" && ids="$ids $id"
+done
+[ -z "$ids" ] || scancel $ids
+exit 0
+"#,
+        folder(key),
+        words(attempts)
+    )
 }
 
-/// Ends a batch job, if it still is one, and removes its folder once it is gone.
-pub(super) fn remove(key: &str, attempt: &AttemptId) -> String {
-    let name = quote(&name(key, attempt));
+/// Ends batch jobs, if they still are some, and removes their folders once they are gone.
+pub(super) fn remove(key: &str, attempts: &[AttemptId]) -> String {
     format!(
-        r#"{WORDS}{}a="$d/a/"{attempt}
-scancel -u "$(id -un)" --name={name} 2>/dev/null
-for t in 1 2 3 4 5 6 7 8 9 10; do
-  [ -z "$(squeue -h -u "$(id -un)" -n {name} -o %i)" ] && rm -rf "$a" && exit 0
-  sleep 0.3
+        r#"{WORDS}{}{NUMBER}ids=; left=
+for t in {}; do
+  a="$d/a/$t"
+  [ -e "$a" ] || continue
+  if number; then ids="$ids $id"; left="$left $t=$id"; else rm -rf "$a"; fi
+done
+[ -z "$ids" ] || scancel $ids 2>/dev/null
+for again in 1 2 3 4 5 6 7 8 9 10; do
+  set -- $left; left=
+  [ $# -gt 0 ] || exit 0
+  there=$(squeue -h -r -u "$me" -o %i) || exit 1
+  for one; do
+    if printf '%s\n' "$there" | grep -qxF "${{one#*=}}"; then left="$left $one"; else rm -rf "$d/a/${{one%%=*}}"; fi
+  done
+  [ -z "$left" ] || sleep 0.3
 done
 exit 0
 "#,
-        folder(key)
+        folder(key),
+        words(attempts)
     )
+}
+
+fn words(attempts: &[AttemptId]) -> String {
+    attempts.iter().map(AttemptId::to_string).collect::<Vec<_>>().join(" ")
 }

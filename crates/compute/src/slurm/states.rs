@@ -1,6 +1,6 @@
 //! What Slurm says of its jobs and nodes, in our words.
 
-use crate::PartState;
+use crate::{PartState, Started};
 use domain::{AttemptId, Resources, Timestamp, cluster::ClusterNode};
 use std::collections::BTreeMap;
 
@@ -15,54 +15,49 @@ pub(super) struct Listing {
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) attempt: AttemptId,
-    /// The batch job's number; empty if it was never sent.
+    /// The batch job's number, and which of its array.
     pub(super) id: String,
     pub(super) parts: u32,
-    /// Where Slurm still has it.
+    /// What Slurm says of it, while it knows of it.
     pub(super) queued: Option<Queued>,
     pub(super) nodes: BTreeMap<u32, String>,
     /// Parts whose agent has left, and whether in good order.
     pub(super) left: BTreeMap<u32, bool>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Queued {
     Waits(String),
     Runs(String),
+    Over(PartState),
 }
 
 impl Listing {
     pub(super) fn read(said: &str) -> Listing {
         let mut listing = Listing::default();
-        let mut queue = BTreeMap::new();
+        // By number, and by the name that they were sent under.
+        let mut queue: BTreeMap<String, (String, Queued)> = BTreeMap::new();
+        let mut folders: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
         for line in said.lines() {
-            let words: Vec<&str> = line.split('|').collect();
+            let words: Vec<&str> = line.split('|').map(str::trim).collect();
             match words[..] {
                 ["now", seconds] => listing.now = seconds.parse().ok().map(|seconds: i64| Timestamp(seconds * 1000)),
-                ["queue", id, _, state, reason, nodes] => {
-                    drop(queue.insert(id.to_owned(), queued(state, reason, nodes)))
+                ["queue", id, name, state, restarts, reason, nodes] => {
+                    let queued = queued((state, restarts), reason, nodes);
+                    queue.insert(id.to_owned(), (name.to_owned(), queued));
                 }
-                ["attempt", name, id, parts] => {
-                    let seen = AttemptId::parse(name).ok().map(|attempt| Seen {
-                        attempt,
-                        id: id.to_owned(),
-                        parts: parts.parse().unwrap_or(1),
-                        queued: queue.remove(id),
-                        nodes: BTreeMap::new(),
-                        left: BTreeMap::new(),
-                    });
-                    listing.attempts.extend(seen);
+                _ => {
+                    let file = line.strip_prefix("./").and_then(|line| line.split_once('/'));
+                    let Some((attempt, (file, value))) =
+                        file.and_then(|(attempt, rest)| Some((attempt, rest.split_once(':')?)))
+                    else {
+                        continue;
+                    };
+                    folders.entry(attempt).or_default().push((file, value));
                 }
-                [what, _, index, value] => {
-                    let (Some(seen), Ok(index)) = (listing.attempts.last_mut(), index.parse()) else { continue };
-                    match what {
-                        "node" => drop(seen.nodes.insert(index, value.to_owned())),
-                        _ => drop(seen.left.insert(index, matches!(value, "0" | "1"))),
-                    }
-                }
-                _ => {}
             }
         }
+        listing.attempts = folders.into_iter().filter_map(|(name, files)| seen(name, &files, &queue)).collect();
         listing
     }
 
@@ -70,14 +65,44 @@ impl Listing {
     pub(super) fn silent(&self) -> impl Iterator<Item = &str> {
         let silent = |seen: &&Seen| {
             let left = seen.left.values().filter(|good| **good).count();
-            seen.queued.is_none() && left < seen.parts as usize && !seen.id.is_empty()
+            seen.queued.is_none() && left < seen.parts as usize
         };
         self.attempts.iter().filter(silent).map(|seen| seen.id.as_str())
     }
 }
 
-fn queued(state: &str, reason: &str, nodes: &str) -> Queued {
+/// An attempt from its files; `None` if it was never sent.
+fn seen(name: &str, files: &[(&str, &str)], queue: &BTreeMap<String, (String, Queued)>) -> Option<Seen> {
+    let value = |wanted: &str| files.iter().find(|(file, _)| *file == wanted).map(|(_, value)| *value);
+    let by_part = |suffix: &str| -> BTreeMap<u32, &str> {
+        files.iter().filter_map(|(file, value)| Some((file.strip_suffix(suffix)?.parse().ok()?, *value))).collect()
+    };
+    let sent = || {
+        let (name, index) = value("sent")?.split_once(' ')?;
+        let ours = |(id, (other, _)): &(&String, &(String, Queued))| {
+            other == name && (index.is_empty() || id.ends_with(index))
+        };
+        queue.iter().find(ours).map(|(id, _)| id.clone())
+    };
+    let id = value("job").map(str::to_owned).or_else(sent)?;
+    Some(Seen {
+        attempt: AttemptId::parse(name).ok()?,
+        parts: value("parts").and_then(|parts| parts.parse().ok()).unwrap_or(1),
+        queued: queue.get(&id).map(|(_, queued)| queued.clone()),
+        nodes: by_part(".node").into_iter().map(|(part, node)| (part, node.to_owned())).collect(),
+        left: by_part(".left").into_iter().map(|(part, code)| (part, matches!(code, "0" | "1"))).collect(),
+        id,
+    })
+}
+
+fn queued((state, restarts): (&str, &str), reason: &str, nodes: &str) -> Queued {
     match state {
+        // It was taken off its nodes with whatever it had begun there.
+        "PENDING" if restarts != "0" => Queued::Over(PartState::Gone {
+            code: "Requeued".to_owned(),
+            why: "Slurm has put it back in its queue; another attempt begins in its place".to_owned(),
+            retryable: true,
+        }),
         "PENDING" => Queued::Waits(match reason {
             "None" => "Slurm has just taken it".to_owned(),
             "Priority" => "Slurm has jobs of higher priority before it (Priority)".to_owned(),
@@ -96,16 +121,22 @@ fn queued(state: &str, reason: &str, nodes: &str) -> Queued {
         }),
         "CONFIGURING" => Queued::Waits("Slurm makes its nodes ready (CONFIGURING)".to_owned()),
         "SUSPENDED" | "STOPPED" => Queued::Waits(format!("Slurm has suspended it ({state})")),
+        "COMPLETED" | "FAILED" | "CANCELLED" | "TIMEOUT" | "DEADLINE" | "PREEMPTED" | "NODE_FAIL" | "BOOT_FAIL"
+        | "OUT_OF_MEMORY" => Queued::Over(ended(state, "")),
         _ => Queued::Runs(nodes.to_owned()),
     }
 }
 
-/// How one batch job ended.
+/// How one batch job ended, from what the accounting says.
 pub(super) fn end(line: &str) -> Option<(String, PartState)> {
     let [_, id, state, code] = line.split('|').collect::<Vec<_>>().try_into().ok()?;
+    Some((id.to_owned(), ended(state, code)))
+}
+
+fn ended(state: &str, code: &str) -> PartState {
     let word = state.split_whitespace().next().unwrap_or_default().trim_end_matches('+');
     let gone = |code: &str, why: String, retryable| PartState::Gone { code: code.to_owned(), why, retryable };
-    let state = match word {
+    match word {
         "PREEMPTED" => gone("Preempted", "Slurm gave its nodes to a more important job".to_owned(), true),
         "NODE_FAIL" | "BOOT_FAIL" => gone("NodeLost", format!("Slurm lost a node of it ({word})"), true),
         "TIMEOUT" | "DEADLINE" => gone("TimeLimit", format!("Slurm's time limit for it was reached ({word})"), false),
@@ -115,13 +146,22 @@ pub(super) fn end(line: &str) -> Option<(String, PartState)> {
         "CANCELLED" => gone("CanceledInSlurm", format!("it was canceled in Slurm ({})", state.to_lowercase()), false),
         // Slurm may still be about to say more.
         "PENDING" | "RUNNING" | "COMPLETING" => PartState::Waits(format!("Slurm says {word}")),
-        word => gone(
-            "AgentLost",
-            format!("its batch job is over ({word}, exit code {code}) and its agent left no word"),
-            true,
-        ),
-    };
-    Some((id.to_owned(), state))
+        word => {
+            let code = if code.is_empty() { String::new() } else { format!(", exit code {code}") };
+            gone("AgentLost", format!("its batch job is over ({word}{code}) and its agent left no word"), true)
+        }
+    }
+}
+
+/// What `sbatch` has against it: whether it could be otherwise later.
+pub(super) fn refused(said: &str) -> Started {
+    const FOR_NOW: [&str; 6] =
+        ["MaxSubmitJob", "job submit limit", "temporarily", "Unable to contact", "Socket timed out", "Zero Bytes"];
+    let why = said.replace("sbatch: error: ", "").trim().to_owned();
+    match FOR_NOW.iter().any(|word| why.contains(word)) {
+        true => Started::Later(format!("Slurm takes no more for now: {why}")),
+        false => Started::Never(format!("Slurm refuses it: {why}")),
+    }
 }
 
 /// Of a job that nobody remembers.
@@ -167,16 +207,24 @@ mod tests {
     #[test]
     fn what_is_found_at_a_login_node_is_told_part_by_part() {
         let listing = Listing::read(
-            "now|1700000000\nqueue|12|pg-k-att_1_0|PENDING|Resources|\nqueue|13|pg-k-att_2_0|RUNNING|None|n[1-2]\n\
-             attempt|att_1_0|12|1\nattempt|att_2_0|13|2\nnode|att_2_0|0|n1\nleft|att_2_0|0|1\nattempt|att_3_0|9|1\n\
-             attempt|att_4_0|8|1\nleft|att_4_0|0|0\n",
+            "now|1700000000\nqueue|12 |pg-k-att_1_0 |PENDING |0 |Resources | \nqueue|13|pg-k-att_2_0|RUNNING|0|None|n[1-2]\n\
+             queue|14_0|pg-k-att_5_0|PENDING|1|BeginTime|\nqueue|14_1|pg-k-att_5_0|CANCELLED|0|None|\n\
+             ./att_1_0/job:12\n./att_1_0/parts:1\n./att_2_0/job:13\n./att_2_0/parts:2\n./att_2_0/0.node:n1\n./att_2_0/0.left:1\n\
+             ./att_3_0/job:9\n./att_3_0/parts:1\n./att_4_0/job:8\n./att_4_0/parts:1\n./att_4_0/0.left:0\n\
+             ./att_5_0/job:14_0\n./att_5_0/sent:pg-k-att_5_0 _0\n./att_6_0/sent:pg-k-att_5_0 _1\n./att_7_0/sent:pg-k-att_7_0 \n",
         );
         assert_eq!(listing.now, Some(Timestamp(1_700_000_000_000)));
         let seen = &listing.attempts;
         assert!(matches!(&seen[0].queued, Some(Queued::Waits(why)) if why.contains("(Resources)")));
         assert_eq!(seen[1].queued, Some(Queued::Runs("n[1-2]".into())));
         assert_eq!((seen[1].nodes.get(&0).map(String::as_str), seen[1].left.get(&0)), (Some("n1"), Some(&true)));
-        assert_eq!(listing.silent().collect::<Vec<_>>(), ["9"], "the last has left in good order");
+        assert_eq!(listing.silent().collect::<Vec<_>>(), ["9"], "the fourth has left in good order");
+        let over = |at: usize| match &seen[at].queued {
+            Some(Queued::Over(PartState::Gone { code, .. })) => code.clone(),
+            other => format!("{other:?}"),
+        };
+        assert_eq!((over(4).as_str(), over(5).as_str()), ("Requeued", "CanceledInSlurm"), "the last by its name");
+        assert_eq!(seen.len(), 6, "one was never sent");
     }
 
     #[test]
@@ -196,6 +244,13 @@ mod tests {
             );
             assert_eq!(id, "7");
         }
+    }
+
+    #[test]
+    fn a_limit_that_passes_is_no_refusal() {
+        let limit = "sbatch: error: QOSMaxSubmitJobPerUserLimit sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)";
+        assert!(matches!(refused(limit), Started::Later(why) if why.contains("takes no more for now: QOSMax")));
+        assert!(matches!(refused("sbatch: error: invalid partition"), Started::Never(_)));
     }
 
     #[test]

@@ -32,8 +32,46 @@ pub struct Login {
     pub jump: Option<String>,
     pub password: Option<String>,
     pub private_key: Option<String>,
-    /// The fingerprint that someone vouched for, `SHA256:…`.
+    /// The fingerprints that someone vouched for, `SHA256:…`, of it and of the hosts on the way, between commas.
     pub host_key: Option<String>,
+}
+
+/// A host on the way, or the last one.
+struct Hop {
+    user: String,
+    host: String,
+    port: u16,
+}
+
+impl Hop {
+    /// As files of known hosts call it.
+    fn name(&self) -> String {
+        match self.port {
+            22 => self.host.clone(),
+            port => format!("[{}]:{port}", self.host),
+        }
+    }
+}
+
+impl Login {
+    /// Every host that is passed, this one last. Who is named no other is the same user everywhere.
+    fn hops(&self) -> Vec<Hop> {
+        let jumps = self.jump.iter().flat_map(|jump| jump.split(','));
+        let hop = |text: &str| {
+            let (user, place) = text.split_once('@').unwrap_or((&self.user, text));
+            let (host, port) = match place.rsplit_once(':') {
+                Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port.parse().unwrap_or(22)),
+                _ => (place, 22),
+            };
+            Hop { user: user.to_owned(), host: host.trim_matches(['[', ']']).to_owned(), port }
+        };
+        let last = Hop { user: self.user.clone(), host: self.host.clone(), port: self.port };
+        jumps.map(str::trim).filter(|jump| !jump.is_empty()).map(hop).chain([last]).collect()
+    }
+
+    fn vouches_for(&self, fingerprint: &str) -> bool {
+        self.host_key.iter().flat_map(|keys| keys.split(',')).any(|key| key.trim() == fingerprint)
+    }
 }
 
 /// An open connection and the folder that it is kept in.
@@ -66,39 +104,29 @@ impl Connection {
         plain("host", &self.login.host)?;
         plain("user", &self.login.user)?;
         self.login.jump.iter().try_for_each(|jump| plain("jump host", jump))?;
-        self.vouch().await?;
-        let key = self.socket.path().join("key");
+        let cannot = |error| Trouble::new("login", format!("cannot hand the key or password to ssh: {error}"));
         if let Some(private) = &self.login.private_key {
-            write_secret(&key, private)
-                .map_err(|error| Trouble::new("login", format!("cannot hand the key to ssh: {error}")))?;
+            write_secret(&self.key(), private).map_err(cannot)?;
         }
-        let opened = self.start(&key).await;
+        if self.login.password.is_some() {
+            let answer = "#!/bin/sh\nprintf '%s\\n' \"$PEREGRINE_SSH_ANSWER\"\n";
+            write_program(&self.ask(), answer).map_err(cannot)?;
+        }
+        let opened = async {
+            self.vouch().await?;
+            self.start().await
+        };
+        let opened = opened.await;
         // ssh has read it by now, or never will.
-        let _ = fs::remove_file(&key);
+        let _ = fs::remove_file(self.key());
         opened
     }
 
-    async fn start(&mut self, key: &Path) -> Result<(), Trouble> {
-        let mut command = self.command(&self.known_hosts(), "yes");
-        command.args(["-M", "-N", "-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3"]);
-        command.args(["-o", "NumberOfPasswordPrompts=1"]);
-        match (&self.login.private_key, &self.login.password) {
-            (Some(_), _) => drop(command.arg("-i").arg(key).args(["-o", "IdentitiesOnly=yes"])),
-            (None, Some(_)) => drop(command.args(["-o", "PubkeyAuthentication=no"])),
-            (None, None) => {}
-        }
-        match &self.login.password {
-            Some(password) => {
-                let ask = self.socket.path().join("ask");
-                let written = write_program(&ask, "#!/bin/sh\nprintf '%s\\n' \"$PEREGRINE_SSH_ANSWER\"\n");
-                written.map_err(|error| Trouble::new("login", format!("cannot hand the password to ssh: {error}")))?;
-                command
-                    .env("SSH_ASKPASS", ask)
-                    .env("SSH_ASKPASS_REQUIRE", "force")
-                    .env("PEREGRINE_SSH_ANSWER", password);
-            }
-            None => drop(command.args(["-o", "BatchMode=yes"])),
-        }
+    async fn start(&mut self) -> Result<(), Trouble> {
+        let hops = self.login.hops();
+        let stays = ["-M", "-N", "-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3"];
+        let mut command = self.command(&stays, &hops, (&self.known_hosts(), "yes"));
+        command.arg("-S").arg(self.control());
         command.arg("--").arg(&self.login.host).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut master = command.spawn().map_err(|error| no_client(&error))?;
         let mut said = master.stderr.take().expect("it was asked for");
@@ -174,7 +202,12 @@ impl Connection {
     async fn run(&mut self, remote: &str, input: Input<'_>, limit: Duration) -> Result<Output, Trouble> {
         let mut command = self.plain_command();
         command.arg("--").arg(&self.login.host).arg(remote);
-        output(command, input, limit).await
+        let late = |_| {
+            let why = format!("`{}` lets `{}` in and then does not answer", self.login.host, self.login.user);
+            Trouble::new("connect", format!("{why} a command within {} s", limit.as_secs()))
+        };
+        let ran = timeout(limit, output(command, input, limit * 2)).await;
+        ran.map_err(late)?
     }
 
     /// A command through the open connection, and through no other.
@@ -186,98 +219,135 @@ impl Connection {
         command
     }
 
-    /// A command that makes a connection of its own.
-    fn command(&self, known: &Path, strict: &str) -> Command {
+    /// A command that makes a connection of its own to the last of some hops.
+    fn command(&self, first: &[&str], hops: &[Hop], (known, strict): (&Path, &str)) -> Command {
         let mut command = Command::new("ssh");
-        command.args(["-F", "none", "-p", &self.login.port.to_string(), "-l", &self.login.user]);
-        command.arg("-S").arg(self.control());
-        for option in [
-            format!("ConnectTimeout={CONNECT_SECONDS}"),
-            format!("StrictHostKeyChecking={strict}"),
-            format!("UserKnownHostsFile={}", known_files(known)),
-            "UpdateHostKeys=no".to_owned(),
-            "HashKnownHosts=no".to_owned(),
-            "ForwardAgent=no".to_owned(),
-            "LogLevel=ERROR".to_owned(),
-        ] {
-            command.arg("-o").arg(option);
+        // What is said first counts.
+        command.args(first).args(self.words(hops, known, strict)).stdin(Stdio::null()).kill_on_drop(true);
+        if let Some(password) = &self.login.password {
+            command.env("SSH_ASKPASS", self.ask()).env("SSH_ASKPASS_REQUIRE", "force");
+            command.env("PEREGRINE_SSH_ANSWER", password);
         }
-        if let Some(jump) = &self.login.jump {
-            command.arg("-J").arg(jump);
-        }
-        command.stdin(Stdio::null()).kill_on_drop(true);
         command
     }
 
-    /// Sees to it that the key of the host is known before anything is told to it.
+    /// What ssh is told of the last of some hops. It goes through those before, which are opened the same way: OpenSSH's own
+    /// `-J` would hand on neither the key nor the hosts that are known.
+    fn words(&self, hops: &[Hop], known: &Path, strict: &str) -> Vec<String> {
+        let Some((hop, before)) = hops.split_last() else { return Vec::new() };
+        let mut words: Vec<String> =
+            ["-F", "none", "-p", &hop.port.to_string(), "-l", &hop.user].map(str::to_owned).into();
+        let mut options = vec![
+            format!("ConnectTimeout={CONNECT_SECONDS}"),
+            format!("StrictHostKeyChecking={strict}"),
+            format!("UserKnownHostsFile={}", known_files(known)),
+        ];
+        options.extend(
+            [
+                "UpdateHostKeys=no",
+                "HashKnownHosts=no",
+                "ForwardAgent=no",
+                "LogLevel=ERROR",
+                "NumberOfPasswordPrompts=1",
+            ]
+            .map(str::to_owned),
+        );
+        match (&self.login.private_key, &self.login.password) {
+            (Some(_), _) => {
+                options.extend([format!("IdentityFile=\"{}\"", self.key().display()), "IdentitiesOnly=yes".to_owned()])
+            }
+            (None, Some(_)) => options.push("PubkeyAuthentication=no".to_owned()),
+            (None, None) => {}
+        }
+        options.extend(self.login.password.is_none().then(|| "BatchMode=yes".to_owned()));
+        if let Some(last) = before.last() {
+            let to = format!("[{}]:{}", hop.host, hop.port);
+            let through = self.words(before, &self.known_hosts(), "yes").into_iter();
+            let rest = ["-S", "none", "-W", &to, "--", &last.host].map(str::to_owned);
+            let line: Vec<String> = through.chain(rest).map(|word| quote(&word)).collect();
+            options.push(format!("ProxyCommand=ssh {}", line.join(" ").replace('%', "%%")));
+        }
+        words.extend(options.into_iter().flat_map(|option| ["-o".to_owned(), option]));
+        words
+    }
+
+    /// Sees to it that the key of every host is known before anything is told to it.
     async fn vouch(&self) -> Result<(), Trouble> {
+        let hops = self.login.hops();
+        for at in 0..hops.len() {
+            self.vouch_for(&hops[..=at]).await?;
+        }
+        Ok(())
+    }
+
+    /// The same for the last of some hops.
+    async fn vouch_for(&self, hops: &[Hop]) -> Result<(), Trouble> {
         let known = self.known_hosts();
-        if self.knows(&known).await? {
+        let Some(hop) = hops.last() else { return Ok(()) };
+        if self.knows(hop, &known).await? {
             return Ok(());
         }
-        let shown = self.scan().await?;
+        let shown = self.scan(hops).await?;
+        let list: Vec<&str> = shown.iter().map(|key| key.fingerprint.as_str()).collect();
+        let (host, list, first) = (&hop.host, list.join(" or "), list.first().copied().unwrap_or("SHA256:…"));
         let Some(expected) = &self.login.host_key else {
-            let list: Vec<&str> = shown.iter().map(|key| key.fingerprint.as_str()).collect();
             return Err(Trouble::new(
                 "host key",
                 format!(
-                    "nobody has vouched for `{}`, which shows the key {}; compare it with the machine's own (`ssh-keygen -lf \
-                     /etc/ssh/ssh_host_ed25519_key.pub`) and attach again with `--host-key {}`",
-                    self.login.host,
-                    list.join(" or "),
-                    list.first().copied().unwrap_or("SHA256:…")
+                    "nobody has vouched for `{host}`, which shows the key {list}; compare it with the machine's own (`ssh-keygen -lf \
+                     /etc/ssh/ssh_host_ed25519_key.pub`) and attach again with `--host-key {first}`"
                 ),
             ));
         };
-        let Some(key) = shown.iter().find(|key| &key.fingerprint == expected) else {
-            let list: Vec<&str> = shown.iter().map(|key| key.fingerprint.as_str()).collect();
-            let why = format!("`{}` shows the key {} and not {expected}", self.login.host, list.join(" or "));
+        let Some(key) = shown.iter().find(|key| self.login.vouches_for(&key.fingerprint)) else {
+            let why = format!("`{host}` shows the key {list} and not {expected}");
             return Err(Trouble::new(
                 "host key",
                 format!("{why}; if its key was changed on purpose, attach again with the new one"),
             ));
         };
-        let line = format!("{}\n", key.line);
-        fs::write(&known, line)
+        let before = fs::read_to_string(&known).unwrap_or_default();
+        let others = before.lines().filter(|line| line.split_whitespace().next() != Some(&hop.name()));
+        let lines: String = others.chain([key.line.as_str()]).map(|line| format!("{line}\n")).collect();
+        fs::write(&known, lines)
             .map_err(|error| Trouble::new("host key", format!("cannot write down the host's key: {error}")))
     }
 
     /// Whether a key of the host is among those known here.
-    async fn knows(&self, known: &Path) -> Result<bool, Trouble> {
-        let name = match self.login.port {
-            22 => self.login.host.clone(),
-            port => format!("[{}]:{port}", self.login.host),
-        };
+    async fn knows(&self, hop: &Hop, known: &Path) -> Result<bool, Trouble> {
         for file in files_of(known) {
             let mut command = Command::new("ssh-keygen");
-            command.arg("-F").arg(&name).arg("-f").arg(&file);
+            command.arg("-F").arg(hop.name()).arg("-f").arg(&file);
             let found = output(command, Input::Text(""), COMMAND).await?;
             if found.status.success() {
                 // Which of them is right is for ssh to say; ours give way to a key that was vouched for since.
                 let ours = file == known;
-                let other = ours && self.login.host_key.is_some() && !self.is_vouched(known).await?;
+                let other = ours && self.login.host_key.is_some() && !self.is_vouched(hop, known).await?;
                 return Ok(!other);
             }
         }
         Ok(false)
     }
 
-    async fn is_vouched(&self, known: &Path) -> Result<bool, Trouble> {
+    async fn is_vouched(&self, hop: &Hop, known: &Path) -> Result<bool, Trouble> {
         let keys = fingerprints(known).await?;
-        Ok(keys.iter().any(|key| Some(&key.fingerprint) == self.login.host_key.as_ref()))
+        let name = format!("{} ", hop.name());
+        Ok(keys.iter().any(|key| key.line.starts_with(&name) && self.login.vouches_for(&key.fingerprint)))
     }
 
     /// The keys a host shows to whoever asks; nothing is told to it.
-    async fn scan(&self) -> Result<Vec<HostKey>, Trouble> {
+    async fn scan(&self, hops: &[Hop]) -> Result<Vec<HostKey>, Trouble> {
+        let Some(hop) = hops.last() else { return Ok(Vec::new()) };
         let file = self.socket.path().join("shown");
         let _ = fs::remove_file(&file);
-        let mut command = self.command(&file, "accept-new");
-        command.args(["-S", "none", "-o", "BatchMode=yes", "-o", "PreferredAuthentications=none"]);
-        command.args(["-o", "GlobalKnownHostsFile=/dev/null"]).arg("--").arg(&self.login.host).arg("true");
-        let ran = output(command, Input::Text(""), Duration::from_secs(CONNECT_SECONDS + 5)).await?;
+        let asks = ["-S", "none", "-o", "BatchMode=yes", "-o", "PreferredAuthentications=none"];
+        let mut command = self.command(&asks, hops, (&file, "accept-new"));
+        command.args(["-o", "GlobalKnownHostsFile=/dev/null"]).arg("--").arg(&hop.host).arg("true");
+        let ran = output(command, Input::Text(""), Duration::from_secs(CONNECT_SECONDS + 5)).await;
         let shown = fingerprints(&file).await?;
         if shown.is_empty() {
-            return Err(trouble_of(&String::from_utf8_lossy(&ran.stderr), &self.login, false));
+            let said = ran.as_ref().map(|ran| String::from_utf8_lossy(&ran.stderr).into_owned()).unwrap_or_default();
+            return Err(trouble_of(&said, &self.login, ran.is_err()));
         }
         Ok(shown)
     }
@@ -294,6 +364,14 @@ impl Connection {
 
     fn control(&self) -> PathBuf {
         self.socket.path().join("s")
+    }
+
+    fn key(&self) -> PathBuf {
+        self.socket.path().join("key")
+    }
+
+    fn ask(&self) -> PathBuf {
+        self.socket.path().join("ask")
     }
 
     fn known_hosts(&self) -> PathBuf {
@@ -384,7 +462,11 @@ fn no_client(error: &std::io::Error) -> Trouble {
 }
 
 fn trouble_of(said: &str, login: &Login, late: bool) -> Trouble {
-    let place = format!("{}:{}", login.host, login.port);
+    let mut hops = login.hops();
+    let denies = |hop: &Hop| said.contains(&format!("{}@{}: Permission denied", hop.user, hop.host));
+    let at = hops.iter().position(denies).unwrap_or(hops.len() - 1);
+    let Hop { user, host, port } = hops.swap_remove(at);
+    let place = format!("{host}:{port}");
     let has = |text: &str| said.contains(text);
     if has("REMOTE HOST IDENTIFICATION HAS CHANGED") || has("Host key verification failed") {
         let why = format!(
@@ -398,7 +480,7 @@ fn trouble_of(said: &str, login: &Login, late: bool) -> Trouble {
             (None, Some(_)) => "the password that was given",
             (None, None) => "the keys of whoever runs this server; none was given",
         };
-        return Trouble::new("login", format!("`{place}` does not let `{}` in with {with}", login.user));
+        return Trouble::new("login", format!("`{place}` does not let `{user}` in with {with}"));
     }
     if has("error in libcrypto") || has("invalid format") {
         return Trouble::new("login", "the private key that was given cannot be read by OpenSSH".to_owned());

@@ -206,23 +206,32 @@ impl Site for Host {
         self.seen().await
     }
 
-    async fn launch(&mut self, launch: &Launch, look: &Look) -> Result<Started, Trouble> {
-        let at_work = self.seen().await?.held.iter().filter(|held| held.parts.iter().any(is_at_work)).count();
-        if at_work >= self.slots as usize {
-            let jobs = if at_work == 1 { "another job is".to_owned() } else { format!("{at_work} jobs are") };
-            let name = look.facts.nodes.first().map_or("the machine", |node| node.name.as_str());
-            return Ok(Started::Later(format!("{jobs} at work on `{name}`, which takes {} at a time", self.slots)));
+    async fn launch(&mut self, launches: &[Launch], look: &Look) -> Result<Vec<Started>, Trouble> {
+        let mut all = Vec::new();
+        for launch in launches {
+            let at_work = self.seen().await?.held.iter().filter(|held| held.parts.iter().any(is_at_work)).count();
+            if at_work >= self.slots as usize {
+                let jobs = if at_work == 1 { "another job is".to_owned() } else { format!("{at_work} jobs are") };
+                let name = look.facts.nodes.first().map_or("the machine", |node| node.name.as_str());
+                let why = format!("{jobs} at work on `{name}`, which takes {} at a time", self.slots);
+                all.push(Started::Later(why));
+                continue;
+            }
+            self.begin(launch, &(0..launch.parts).collect::<Vec<_>>()).await?;
+            all.push(Started::Yes);
         }
-        self.begin(launch, &(0..launch.parts).collect::<Vec<_>>()).await?;
-        Ok(Started::Yes)
+        Ok(all)
     }
 
-    async fn stop(&mut self, _: &AttemptId) -> Result<(), Trouble> {
+    async fn stop(&mut self, _: &[AttemptId]) -> Result<(), Trouble> {
         Ok(())
     }
 
-    async fn remove(&mut self, attempt: &AttemptId) -> Result<(), Trouble> {
-        self.shell.script(&scripts::remove(&self.key, attempt)).await.map(drop)
+    async fn remove(&mut self, attempts: &[AttemptId]) -> Result<(), Trouble> {
+        for attempt in attempts {
+            self.shell.script(&scripts::remove(&self.key, attempt)).await?;
+        }
+        Ok(())
     }
 
     async fn check(&mut self) -> Vec<Finding> {

@@ -4,7 +4,7 @@ use super::{Conductor, Parent, reuse};
 use domain::{
     Job, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedInput, Timestamp,
     job::Failure,
-    pipeline::{Condition, Each, End, Graph, ITEMS, Item, Step, items_in},
+    pipeline::{Condition, Each, End, Graph, ITEMS, Item, Step, StepPlace, items_in},
 };
 use planner::pipeline::{Decision, Ended, Ending, Filled, Progress};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use store::{Child, ChildOf, Error, NewJob, Tx};
+use store::{Child, ChildOf, Choice, Error, NewJob, Tx};
 
 const VALUE_BYTES: u64 = 64 << 10;
 const ITEMS_BYTES: u64 = 16 << 20;
@@ -116,6 +116,9 @@ impl Pipeline {
                 tx.insert_job(&new)?
             }
         };
+        if new.reused.is_none() {
+            may_go_to(tx, seq, &step.job.places, &new.plan)?;
+        }
         if let Some(search) = &search {
             tx.put_conductor(seq, search)?;
         }
@@ -369,6 +372,16 @@ fn fill(plan: &mut Plan, body: &mut Value, input: &str, made: Option<(Place, Str
         }
         None => {}
     }
+}
+
+/// Says where a part of another job may run, if its target is a pool.
+pub(super) fn may_go_to(tx: &mut Tx<'_>, seq: i64, places: &[StepPlace], plan: &Plan) -> Result<(), Error> {
+    let choice = |place: &StepPlace| {
+        let StepPlace { target, cluster, .. } = place.clone();
+        Choice { target, cluster, plan: place.plan(plan) }
+    };
+    let choices: Vec<Choice> = places.iter().map(choice).collect();
+    if choices.is_empty() { Ok(()) } else { tx.put_choices(seq, &choices) }
 }
 
 /// The name a step's job was to have, or one like it where somebody took that.

@@ -3,7 +3,10 @@
 //! What trials logged is read as it comes in. After a restart it is read anew, and values are drawn as they would have
 //! been: nothing of a search is kept but what was accepted and what its trials are.
 
-use super::{Conductor, Parent, pipeline::free_name};
+use super::{
+    Conductor, Parent,
+    pipeline::{free_name, may_go_to},
+};
 use domain::{
     Job, JobState, Outcome, Search,
     job::Failure,
@@ -123,6 +126,7 @@ impl Sweep {
             reused: None,
         };
         let seq = tx.insert_job(&new)?;
+        may_go_to(tx, seq, &trial.places, &new.plan)?;
         let job = tx.job_by_seq(seq)?.ok_or_else(|| Error::Decode(format!("trial {seq} is gone")))?;
         self.add(tx, &job, values)
     }

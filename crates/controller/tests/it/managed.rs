@@ -153,6 +153,7 @@ fn launch(seq: usize, job: &Job) -> Launch {
         number: job.number,
         target: ClusterTarget::default(),
         job: domain::JobName::parse("job").unwrap(),
+        parent: None,
         display_name: String::new(),
         user: String::new(),
         priority: 0,
@@ -246,7 +247,7 @@ async fn run(seed: u64) {
     let store = home.open();
     let mut dice = Dice(seed);
     let most = u32::try_from(2 + dice.below(4)).unwrap();
-    let bounds = Bounds { least: 0, most, idle_ms: 60_000 };
+    let bounds = Bounds { least: 0, most, idle_ms: 60_000, lost_ms: 600_000 };
     let cloud = Arc::new(Mutex::new(Cloud { dice: Dice(seed ^ 7), machines: BTreeMap::new(), calm: false }));
     let mut jobs: Vec<Job> = (0..12)
         .map(|_| Job {
@@ -281,7 +282,7 @@ async fn run(seed: u64) {
         for (seq, job) in jobs.iter_mut().enumerate().filter(|(_, job)| !job.done && job.comes <= NOW.get()) {
             let sent = launch(seq, job);
             let Some(held) = look.held.iter().find(|held| held.attempt == sent.attempt) else {
-                let started = managed.launch(&sent, &look).await.unwrap();
+                let started = managed.launch(std::slice::from_ref(&sent), &look).await.unwrap().remove(0);
                 assert!(!matches!(started, Started::Never(_)), "seed {seed}: {started:?}");
                 continue;
             };
@@ -289,7 +290,7 @@ async fn run(seed: u64) {
             let gone = held.parts.iter().any(|part| matches!(part.state, compute::PartState::Gone { .. }));
             let left = held.parts.iter().all(|part| part.state == compute::PartState::Left);
             if gone || left {
-                managed.remove(&sent.attempt).await.unwrap();
+                managed.remove(std::slice::from_ref(&sent.attempt)).await.unwrap();
                 job.done = left;
                 job.number += u32::from(gone);
             }

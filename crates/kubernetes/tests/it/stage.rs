@@ -298,6 +298,7 @@ fn launch(attempt: AttemptId, parts: u32, namespace: String) -> Launch {
         number: 0,
         target: ClusterTarget { workspace: "ws".into(), compute: "lab".into(), namespace, ..ClusterTarget::default() },
         job: JobName::parse("calm_lion").unwrap(),
+        parent: None,
         display_name: "calm lion".into(),
         user: "ann".into(),
         priority: 0,

@@ -10,8 +10,10 @@ fn member(name: &str, standing: Standing, busy: bool, since: i64) -> Member {
     Member { name: name.into(), standing, busy, since: Timestamp(since), heard: Timestamp(1_000_000) }
 }
 
+const LOST_MS: i64 = 10 * MINUTE;
+
 fn bounds(least: u32, most: u32) -> Bounds {
-    Bounds { least, most, idle_ms: 120_000 }
+    Bounds { least, most, idle_ms: 120_000, lost_ms: LOST_MS }
 }
 
 #[test]
@@ -106,6 +108,7 @@ fn weeks(seed: u64) {
         least: u32::try_from(roll(3)).unwrap(),
         most: u32::try_from(3 + roll(6)).unwrap(),
         idle_ms: (1 + roll(10)) * MINUTE,
+        lost_ms: LOST_MS,
     };
     let mut jobs: Vec<Job> = (0..300)
         .map(|_| {

@@ -19,7 +19,7 @@ use domain::{
     AttemptId, Timestamp,
     cluster::Launch,
     kept::MOST_TOLD,
-    machine::{MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePoll, PartFate, Standing},
+    machine::{MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePoll, PartFate, Standing, lease_seconds},
 };
 use serde_json::Value;
 use std::{
@@ -48,7 +48,7 @@ pub(crate) async fn join(
     }
     let key = digest(&join.key);
     let (place, name, print, now) = (cluster.clone(), machine.clone(), key.clone(), app.now());
-    let peers = change::change(&app, move |tx| {
+    let properties = change::change(&app, move |tx| {
         let row = tx.machine(&place, &name)?.ok_or_else(|| gone(&name))?;
         if !row.joined.is_empty() && row.joined != print {
             let message = format!("node `{name}` has joined from another machine; a token is good for one");
@@ -59,10 +59,11 @@ pub(crate) async fn join(
         }
         let row = MachineRow { joined: print, ..row };
         tx.put_machine(&heard(row, join.facts, now))?;
-        Ok(peers(tx, &place)?)
+        Ok(properties(tx, &place)?)
     })
     .await?;
-    Ok(Json(NodeJoined { token: machine_token(app.store.keyring(), cluster, machine, &key), peers }))
+    let token = machine_token(app.store.keyring(), cluster, machine, &key);
+    Ok(Json(NodeJoined { token, peers: peers(&properties), lease_seconds: lease_seconds(&properties) }))
 }
 
 pub(crate) async fn poll(
@@ -129,13 +130,18 @@ async fn tell(app: &App, cluster: &str, machine: &str, poll: &NodePoll) -> Resul
     Ok(written.await?)
 }
 
-/// Whether nodes of a cluster fetch data from each other: as its file says, or else where they are likely to reach each other.
-fn peers(tx: &mut Tx<'_>, cluster: &str) -> Result<bool, Error> {
-    let Some(target) = tx.targets_on(cluster)?.pop() else { return Ok(false) };
+/// What the file of a cluster says of its nodes.
+fn properties(tx: &mut Tx<'_>, cluster: &str) -> Result<Value, Error> {
+    let Some(target) = tx.targets_on(cluster)?.pop() else { return Ok(Value::Null) };
     let row = tx.compute(&target.workspace, &target.target.compute)?;
-    let body: Value = row.and_then(|row| serde_json::from_str(&row.body).ok()).unwrap_or_default();
-    let provider = &body["properties"]["properties"]["nodeProvider"];
-    Ok(provider["peers"].as_bool().unwrap_or_else(|| provider["type"] != "command"))
+    let mut body: Value = row.and_then(|row| serde_json::from_str(&row.body).ok()).unwrap_or_default();
+    Ok(body["properties"]["properties"].take())
+}
+
+/// Whether nodes of a cluster fetch data from each other: as its file says, or else where they are likely to reach each other.
+fn peers(properties: &Value) -> bool {
+    let provider = &properties["nodeProvider"];
+    provider["peers"].as_bool().unwrap_or_else(|| provider["type"] != "command")
 }
 
 fn over(fate: Option<&PartFate>) -> bool {

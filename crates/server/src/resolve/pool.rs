@@ -4,17 +4,18 @@
 //! data are more than the pool lets travel stays where they lie: on this machine if it is in the pool, otherwise on the
 //! first target.
 
-use super::plan;
+use super::{Lookup, Resolved};
 use crate::{app::App, http::computes};
 use api::arm;
 use domain::{
     JobName, Place, Plan, PlannedInput,
+    pipeline::StepPlace,
     resources::{humane_bytes, parse_bytes},
     spec::{CommandJob, Mistake},
 };
 use serde_json::Value;
 use std::{fs, path::Path};
-use store::{Choice, ComputeRow, Error, HERE, Tx, WorkspaceRow};
+use store::{Choice, ComputeRow, Error, HERE, POOLED, Tx, WorkspaceRow};
 
 /// Looking for how much there is ends after so many files; that is more than anyone wants to send about.
 const FILES: usize = 20_000;
@@ -28,38 +29,79 @@ pub(crate) struct Pooled {
     pub(crate) notice: String,
 }
 
-/// The places of a job that names a pool, or its mistakes; `None` for one that names anything else.
-pub(crate) fn pooled(
+/// A job, and where it may go if it names a pool.
+pub(crate) type Placed = (Resolved, Option<Pooled>);
+
+impl Pooled {
+    /// Until one is chosen it is what it would be on the first.
+    pub(crate) fn resolved(&self) -> Resolved {
+        let plan = self.choices.first().map(|choice| choice.plan.clone()).unwrap_or_default();
+        Resolved { plan, target: self.pool.clone(), cluster: POOLED.to_owned(), max_retries: self.max_retries }
+    }
+}
+
+/// A job, and the places that it may go to if it names a pool; or its mistakes.
+pub(crate) fn placed(
     app: &App,
     workspace: &WorkspaceRow,
     tx: &mut Tx<'_>,
     (name, spec): (&JobName, &CommandJob),
-) -> Result<Option<Result<Pooled, Vec<Mistake>>>, Error> {
-    let Some(named) = spec.compute.as_deref().map(arm::reference::compute_name) else { return Ok(None) };
-    let row = tx.compute(&workspace.name, &named)?.filter(computes::check::is_pool);
-    let Some(row) = row else { return Ok(None) };
-    let (targets, max_data) = settings(&row);
-    let mut pooled = Pooled { pool: row.name, choices: Vec::new(), max_retries: 0, notice: String::new() };
-    let mut refused: Vec<(String, Vec<Mistake>)> = Vec::new();
-    for target in targets {
-        let there = CommandJob { compute: Some(target.clone()), ..spec.clone() };
-        match plan(app, workspace, tx, name, &there)? {
-            Ok(resolved) => {
-                pooled.max_retries = resolved.max_retries;
-                pooled.choices.push(Choice { target: resolved.target, cluster: resolved.cluster, plan: resolved.plan });
+) -> Result<Result<Placed, Vec<Mistake>>, Error> {
+    let mut lookup = Lookup { app, workspace, tx, to_share: false, datastore: None, bad: Vec::new() };
+    let found = lookup.placed(name, spec)?;
+    Ok(if lookup.bad.is_empty() { Ok(found) } else { Err(lookup.bad) })
+}
+
+/// The places of a step or a trial.
+pub(super) fn step_places(pooled: Option<Pooled>) -> Vec<StepPlace> {
+    let choices = pooled.into_iter().flat_map(|pooled| pooled.choices);
+    choices.map(|choice| StepPlace::of(&choice.target, &choice.cluster, &choice.plan)).collect()
+}
+
+impl Lookup<'_, '_> {
+    /// A job, and the places that it may go to if it names a pool. Mistakes are noted.
+    pub(super) fn placed(&mut self, name: &JobName, spec: &CommandJob) -> Result<Placed, Error> {
+        let named = spec.compute.as_deref().map(arm::reference::compute_name);
+        let row = named.map(|named| self.tx.compute(&self.workspace.name, &named)).transpose()?.flatten();
+        let Some(row) = row.filter(computes::check::is_pool) else { return Ok((self.whole(name, spec)?, None)) };
+        let pooled = self.pooled(&row, name, spec)?;
+        Ok((pooled.resolved(), Some(pooled)))
+    }
+
+    fn whole(&mut self, name: &JobName, spec: &CommandJob) -> Result<Resolved, Error> {
+        let resolved = self.resolve(name, spec)?;
+        self.trains(&resolved)?;
+        Ok(resolved)
+    }
+
+    fn pooled(&mut self, row: &ComputeRow, name: &JobName, spec: &CommandJob) -> Result<Pooled, Error> {
+        let (targets, max_data) = settings(row);
+        let mut pooled = Pooled { pool: row.name.clone(), choices: Vec::new(), max_retries: 0, notice: String::new() };
+        let mut refused: Vec<(String, Vec<Mistake>)> = Vec::new();
+        let before = std::mem::take(&mut self.bad);
+        for target in targets {
+            let there = CommandJob { compute: Some(target.clone()), ..spec.clone() };
+            let Resolved { plan, target: name, cluster, max_retries } = self.whole(name, &there)?;
+            match std::mem::take(&mut self.bad) {
+                mistakes if mistakes.is_empty() => {
+                    pooled.max_retries = max_retries;
+                    pooled.choices.push(Choice { target: name, cluster, plan });
+                }
+                mistakes => refused.push((target, mistakes)),
             }
-            Err(mistakes) => refused.push((target, mistakes)),
         }
+        self.bad = before;
+        if pooled.choices.is_empty() {
+            self.bad.extend(refused.into_iter().next().map(|(_, mistakes)| mistakes).unwrap_or_default());
+            return Ok(pooled);
+        }
+        let first = |mistakes: &[Mistake]| mistakes.first().map(|mistake| mistake.message.clone()).unwrap_or_default();
+        let mut notices: Vec<String> =
+            refused.iter().map(|(target, mistakes)| format!("cannot go to `{target}`: {}", first(mistakes))).collect();
+        notices.extend(max_data.and_then(|most| keep_near(&mut pooled.choices, most)));
+        pooled.notice = notices.join("; ");
+        Ok(pooled)
     }
-    if pooled.choices.is_empty() {
-        return Ok(Some(Err(refused.into_iter().next().map(|(_, mistakes)| mistakes).unwrap_or_default())));
-    }
-    let first = |mistakes: &[Mistake]| mistakes.first().map(|mistake| mistake.message.clone()).unwrap_or_default();
-    let mut notices: Vec<String> =
-        refused.iter().map(|(target, mistakes)| format!("cannot go to `{target}`: {}", first(mistakes))).collect();
-    notices.extend(max_data.and_then(|most| keep_near(&mut pooled.choices, most)));
-    pooled.notice = notices.join("; ");
-    Ok(Some(Ok(pooled)))
 }
 
 /// The targets of a pool, and the most data that may travel.

@@ -1,6 +1,9 @@
 //! Sweeps: the search in a body, and the plan that every trial has but for its values and its name.
 
-use super::{Resolved, plan};
+use super::{
+    Resolved,
+    pool::{placed, step_places},
+};
 use crate::app::App;
 use api::{
     arm::{
@@ -133,16 +136,17 @@ fn trial(
         Err(mistakes) => return Ok(Err(mistakes)),
     };
     let mut bad = mistakes_of(sweep, &spec);
-    let Resolved { plan, target, cluster, max_retries } = match plan(app, workspace, tx, anybody, &spec)? {
-        Ok(resolved) if bad.is_empty() => resolved,
+    let (resolved, pooled) = match placed(app, workspace, tx, (anybody, &spec))? {
+        Ok(found) if bad.is_empty() => found,
         Ok(_) => return Ok(Err(bad)),
         Err(more) => {
             bad.extend(more);
             return Ok(Err(bad));
         }
     };
-    let name = Some(anybody.clone());
-    let job = StepJob { name, body, plan, target, cluster, max_retries, registers: false, reuse: false };
+    let (name, places) = (Some(anybody.clone()), step_places(pooled));
+    let Resolved { plan, target, cluster, max_retries } = resolved;
+    let job = StepJob { name, body, plan, target, cluster, max_retries, registers: false, places, reuse: false };
     Ok(Ok((job, spec.queue_settings.priority.map_or(2, |priority| priority as i64 + 1))))
 }
 

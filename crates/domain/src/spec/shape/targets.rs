@@ -146,6 +146,8 @@ static CREDENTIALS: Object = Object {
 };
 
 const SIZE: Key = key("size", Kind::Text, "The machine size.").or("Standard_DS3_v2");
+const HOST_KEY: &str =
+    "Fingerprint of the key it must show, such as `SHA256:…`; those of the hosts on the way as well, between commas.";
 const SSH: Key = key("ssh_settings", Kind::Object(&SSH_SETTINGS), "Who may enter the nodes.");
 const SSH_PUBLIC: Key = key("ssh_public_access_enabled", Kind::Bool, "Whether SSH is reachable from outside.");
 const NETWORK: Key = key("network_settings", Kind::Map, "The network the nodes join.");
@@ -244,7 +246,7 @@ pub(super) static COMPUTE: Object = Object {
                 key("address", Kind::Text, "The machine's name or address, where `resource_id` does not end with it."),
                 SSH,
                 key("ssh_port", Kind::COUNT, "The port of SSH.").or("22"),
-                key("host_key", Kind::Text, "Fingerprint of the key the machine must show, such as `SHA256:…`."),
+                key("host_key", Kind::Text, HOST_KEY),
                 key("jump_host", Kind::Text, "Hosts on the way, as `user@host:port`, several between commas."),
                 key("slots", Kind::COUNT, "How many jobs it takes at a time.").or("1"),
             ],
@@ -266,7 +268,7 @@ pub(super) static COMPUTE: Object = Object {
             keys: &[
                 key("host", Kind::Text, "A login node; this machine when absent."),
                 SSH,
-                key("host_key", Kind::Text, "Fingerprint of the key the login node must show, such as `SHA256:…`."),
+                key("host_key", Kind::Text, HOST_KEY),
                 key("jump_host", Kind::Text, "Hosts on the way, as `user@host:port`, several between commas."),
                 key("server_url", Kind::Text, "Where compute nodes reach this server."),
                 key("partition", Kind::Text, "The partition."),
@@ -353,6 +355,12 @@ static NODE_PROVIDER: Object = Object {
         key("timeout_seconds", Kind::COUNT, "`command`: how long one call of it may take.").or("600"),
         key("server_url", Kind::Text, "`command`: where nodes reach this server."),
         key("peers", Kind::Bool, "Whether nodes fetch data from each other before they ask the store; where absent, unless the type is `command`."),
+        key(
+            "lease_seconds",
+            Kind::COUNT,
+            "How long a node may be out of reach, at least 30: then it is taken away, and one without work leaves by itself.",
+        )
+        .or("600"),
     ],
     ..PLAIN
 };

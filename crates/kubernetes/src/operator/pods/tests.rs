@@ -18,6 +18,7 @@ fn launch(parts: u32) -> Launch {
             ..ClusterTarget::default()
         },
         job: JobName::parse("calm_lion").unwrap(),
+        parent: None,
         display_name: "Calm lion".into(),
         user: "ann".into(),
         priority: 0,

@@ -33,6 +33,7 @@ pub(crate) fn of(tx: &mut Tx<'_>, attempt: AttemptId, targets: &[TargetRow]) -> 
         target: target.target.clone(),
         display_name: api::arm::text(&body, "displayName").unwrap_or_else(|| row.job.name.to_string()),
         job: row.job.name,
+        parent: row.parent.map(|parent| parent.name),
         user: row.created_by,
         priority: row.job.priority,
         parts: plan.parts(),

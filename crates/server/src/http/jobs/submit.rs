@@ -11,7 +11,7 @@ use domain::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use store::{Error, JobRow, NOWHERE, NewJob, POOLED, Tx, WorkspaceRow};
+use store::{Error, JobRow, NOWHERE, NewJob, Tx, WorkspaceRow};
 
 /// The experiment of jobs that name none.
 pub(crate) const DEFAULT_EXPERIMENT: &str = "Default";
@@ -78,7 +78,7 @@ pub(crate) fn prepare(
 
 /// Everything that would run, and where.
 fn plans<'p>(new: &'p NewJob, leader: Option<&'p Leader>) -> Vec<(&'p str, &'p Plan)> {
-    let step = |job: &'p StepJob| (job.target.as_str(), &job.plan);
+    let step = |job: &'p StepJob| (job.places.first().map_or(&job.target, |place| &place.target).as_str(), &job.plan);
     match leader {
         None => vec![(new.target.as_str(), &new.plan)],
         Some(Leader::Pool(pooled)) => {
@@ -119,21 +119,10 @@ fn command(
         Err(mistakes) => return Ok(Err(mistakes)),
     };
     let mut mistakes = check::command_job(&spec);
-    let mut pooled = None;
-    let found = match resolve::pooled(app, workspace, tx, (name, &spec))? {
-        None => resolve::plan(app, workspace, tx, name, &spec)?,
-        Some(Err(mistakes)) => Err(mistakes),
-        Some(Ok(places)) => {
-            // Until one is chosen it is what it would be on the first.
-            let plan = places.choices.first().map(|choice| choice.plan.clone()).unwrap_or_default();
-            let (target, cluster) = (places.pool.clone(), POOLED.to_owned());
-            let max_retries = places.max_retries;
-            pooled = Some(Leader::Pool(Box::new(places)));
-            Ok(resolve::Resolved { plan, target, cluster, max_retries })
+    let (resolved, pooled) = match resolve::placed(app, workspace, tx, (name, &spec))? {
+        Ok((resolved, pooled)) if mistakes.is_empty() => {
+            (resolved, pooled.map(|pooled| Leader::Pool(Box::new(pooled))))
         }
-    };
-    let resolved = match found {
-        Ok(resolved) if mistakes.is_empty() => resolved,
         Ok(_) => return Ok(Err(mistakes)),
         Err(more) => {
             mistakes.extend(more);

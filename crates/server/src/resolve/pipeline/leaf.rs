@@ -3,6 +3,7 @@
 use super::{
     super::{
         Resolved,
+        pool::step_places,
         sweep::{self, Sought},
     },
     Feed, Known, MOST, Made, Scope, Turn, Weaver, unknown,
@@ -252,8 +253,7 @@ impl Weaver<'_, '_> {
             }
         });
         let bound: Vec<(String, Input)> = late.keys().filter_map(|input| spec.inputs.remove_entry(input)).collect();
-        let mut resolved = self.lookup.resolve(name, &spec)?;
-        self.lookup.trains(&resolved)?;
+        let (mut resolved, pooled) = self.lookup.placed(name, &spec)?;
         for (input, was) in bound {
             let Input::Data(data) = &was else { continue };
             let Some(Late { place, uri }) = late.get(&input) else { continue };
@@ -272,8 +272,8 @@ impl Weaver<'_, '_> {
         let switched_off = spec.properties.get(REUSE).is_some_and(|word| word.eq_ignore_ascii_case("false"));
         let Resolved { plan, target, cluster, max_retries } = resolved;
         let registers = sweep::registers(&body);
-        let name = Some(name.clone());
-        Ok(Some(StepJob { name, body, plan, target, cluster, max_retries, registers, reuse: !switched_off }))
+        let (name, places, reuse) = (Some(name.clone()), step_places(pooled), !switched_off);
+        Ok(Some(StepJob { name, body, plan, target, cluster, max_retries, registers, places, reuse }))
     }
 
     /// The job of a step that is a sweep, and what leads it; `None` after mistakes were noted.
