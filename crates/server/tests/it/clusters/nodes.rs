@@ -10,7 +10,7 @@ use domain::{
 };
 use reqwest::Method;
 use serde_json::json;
-use std::time::Duration;
+use std::{slice::from_ref, time::Duration};
 use store::MachineRow;
 
 struct Agent(Client);
@@ -92,17 +92,17 @@ async fn a_node_that_is_done_with_a_short_attempt_has_the_next_ones_at_once() {
     server.store.write(move |tx| tx.give_whole("lab", &first, "crew-a")).await.unwrap();
     assert_eq!(offered(&one.poll(&[]).await), [a], "its own, and no other");
     assert_eq!((one.log(a).await, two.log(a).await), (200, 410), "logs are for whoever has the attempt");
-    assert_eq!(two.report(a, done()).await, [a.clone()], "what is not its own it may forget");
+    assert_eq!(two.report(a, done()).await, from_ref(a), "what is not its own it may forget");
     assert_eq!(status(&server, "a").await, "Queued", "and has no say in");
 
-    assert_eq!(one.report(a, done()).await, [a.clone()]);
+    assert_eq!(one.report(a, done()).await, from_ref(a));
     assert_eq!(status(&server, "a").await, "Completed");
     let answer = one.poll(&[]).await;
     assert_eq!(offered(&answer), [b, c, d], "as far as the gang, which nobody overtakes");
     assert!(!server.store.read(move |tx| Ok(tx.is_given_whole(&gang)? || tx.is_given_whole(&after)?)).await.unwrap());
 
     // What stood in line for too long is anyone's.
-    assert_eq!(one.report(c, vec![What::Returned]).await, [c.clone()]);
+    assert_eq!(one.report(c, vec![What::Returned]).await, from_ref(c));
     let returned = c.clone();
     assert!(!server.store.read(move |tx| tx.is_given_whole(&returned)).await.unwrap());
     assert_eq!(status(&server, "c").await, "Queued");
@@ -110,7 +110,7 @@ async fn a_node_that_is_done_with_a_short_attempt_has_the_next_ones_at_once() {
     // One that is canceled ends when its agent says so.
     server.post("jobs/d/cancel", json!({})).await;
     assert_eq!(status(&server, "d").await, "CancelRequested");
-    assert_eq!(one.poll(&[b, d]).await.stop, [d.clone()]);
+    assert_eq!(one.poll(&[b, d]).await.stop, from_ref(d));
     one.report(d, vec![over(Outcome::Canceled { reason: "asked".into() })]).await;
     assert_eq!(status(&server, "d").await, "Canceled");
 
