@@ -29,8 +29,8 @@ before(async () => {
   made.failed = world.job("broken loader", "echo reading; echo 'KeyError: label' >&2; exit 3");
   const ended = [...made.trained, made.hostile, made.failed];
   await world.until("the short jobs are over", () => ended.every((name) => /Completed|Failed/.test(world.status(name))), 120);
-  made.live = world.train(0.05, 3, { pause: 0.2, steps: 3000, name: "long training" });
-  made.other = world.job("holds a core", "sleep 600");
+  made.live = world.train(0.05, 3, { pause: 0.2, steps: 15000, name: "long training" });
+  made.other = world.job("holds a core", "sleep 3000");
   await world.until("both run", () => [made.live, made.other].every((name) => world.status(name) === "Running"));
   made.waiting = world.job("waits its turn", "echo hi", { resources: { instance_type: "defaultinstancetype", instance_count: 1 } });
   writeFileSync(join(world.home, "model.txt"), "weights");

@@ -257,7 +257,7 @@ test("attaching ends in checks and in what to do about them", async () => {
   await page.getByLabel("Address").fill("127.0.0.1");
   // Where nothing listens.
   await page.getByLabel("Port").fill("1");
-  await page.getByLabel("User").fill("ada");
+  await page.getByRole("textbox", { name: /^User/ }).fill("ada");
   await choice("Signs in with").selectOption("password");
   await page.getByRole("textbox", { name: "Password" }).fill("not to be seen");
   await shoot(page, "attach");
