@@ -89,6 +89,7 @@ before(async () => {
   });
   tab = await browse();
   page = tab.page;
+  page.on("dialog", (dialog) => dialog.accept().catch(() => undefined));
   await page.goto(world.link());
   await page.getByRole("heading", { name: "Home" }).waitFor();
 });
@@ -266,7 +267,6 @@ test("attaching ends in checks and in what to do about them", async () => {
   await checks.scrollIntoViewIfNeeded();
   await shoot(page, "checks");
   assert.ok(!(await page.content()).includes("not to be seen"), "a password is not shown again");
-  page.on("dialog", (dialog) => dialog.accept().catch(() => undefined));
   for (const name of ["lab", "box"]) {
     await page.locator(".card", { has: page.getByRole("heading", { name, exact: true }) }).getByRole("button", { name: "Detach…" }).click();
     await page.getByRole("heading", { name, exact: true }).waitFor({ state: "detached" });
