@@ -10,6 +10,14 @@ const made = {};
 const open = (path) => page.goto(`${world.url}/studio/default${path}`);
 const sees = (text, within = "main") => page.locator(within).getByText(text).first().waitFor({ timeout: 20_000 });
 
+/** Every dialog of these pages, by where it opens. */
+const DIALOGS = (job) => [
+  [job, ["Run again…", "Register…"]],
+  ["/models/classifier", ["Deploy…"]],
+  ["/compute", ["Kubernetes…", "A machine over SSH…", "Slurm…", "A cluster of nodes…", "A pool of targets…"]],
+  ["/workspace", ["New token…", "Give a role…", "Set a quota…"]],
+];
+
 before(async () => {
   world = new World();
   made.trained = [world.train(0.05, 2), world.train(0.1, 3), world.train(0.3, 4), world.train(0.6, 5)];
@@ -21,8 +29,8 @@ before(async () => {
   made.failed = world.job("broken loader", "echo reading; echo 'KeyError: label' >&2; exit 3");
   const ended = [...made.trained, made.hostile, made.failed];
   await world.until("the short jobs are over", () => ended.every((name) => /Completed|Failed/.test(world.status(name))), 120);
-  made.live = world.train(0.05, 3, { pause: 0.2, steps: 3000, name: "long training" });
-  made.other = world.job("holds a core", "sleep 600");
+  made.live = world.train(0.05, 3, { pause: 0.2, steps: 15000, name: "long training" });
+  made.other = world.job("holds a core", "sleep 3000");
   await world.until("both run", () => [made.live, made.other].every((name) => world.status(name) === "Running"));
   made.waiting = world.job("waits its turn", "echo hi", { resources: { instance_type: "defaultinstancetype", instance_count: 1 } });
   writeFileSync(join(world.home, "model.txt"), "weights");
@@ -178,7 +186,10 @@ test("models, compute and the workspace are shown", async () => {
   await sees("Version 1");
   await shoot(page, "model");
   await open("/compute");
-  await sees(made.waiting);
+  const waits = page.getByRole("table", { name: "Queue" }).getByRole("row", { name: /waits its turn/ });
+  await waits.getByText(/needs 1 CPU/).waitFor();
+  await waits.getByText(/probably about .* UTC|which has no time limit/).waitFor();
+  await page.getByRole("table", { name: "Use in default" }).locator("tbody tr").first().waitFor();
   await shoot(page, "compute");
   await open("/workspace");
   await sees("workspaceblobstore");
@@ -187,6 +198,49 @@ test("models, compute and the workspace are shown", async () => {
     await open(path);
     await sees(word);
   }
+});
+
+test("an owner gives tokens, roles and quotas, and takes them away", async () => {
+  await open("/workspace");
+  await page.getByRole("button", { name: "New token…" }).click();
+  await page.getByLabel("Whose").fill("ada");
+  await page.getByRole("button", { name: "Make it" }).click();
+  const token = await page.getByText(/^pgn\./).textContent();
+  const me = async () => (await tab.context.request.fetch(`${world.url}${world.names}/jobs`, { headers: { authorization: `Bearer ${token}` } })).status();
+  assert.equal(await me(), 200, "the token works");
+  await shoot(page, "token");
+  await page.getByRole("button", { name: "I have it" }).click();
+  assert.ok(!(await page.content()).includes(token), "it is not shown again");
+  const people = page.getByRole("table", { name: "People" });
+  await people.getByRole("row", { name: /ada contributor/ }).waitFor();
+  await page.getByRole("button", { name: "Change the role of ada" }).click();
+  await page.getByRole("combobox", { name: "Role" }).selectOption("reader");
+  await page.getByRole("button", { name: "Give it" }).click();
+  await people.getByRole("row", { name: /ada reader/ }).waitFor();
+  page.once("dialog", (dialog) => dialog.accept());
+  await page.getByRole("button", { name: "Remove ada" }).click();
+  await people.getByRole("row", { name: /ada/ }).waitFor({ state: "detached" });
+  assert.equal(await me(), 403);
+  await page.getByRole("button", { name: "Give a role…" }).click();
+  await page.getByRole("combobox", { name: "To" }).selectOption({ label: (await page.getByRole("option", { name: /^ada/ }).textContent()) ?? "" });
+  await page.getByRole("button", { name: "Give it" }).click();
+  await people.getByRole("row", { name: /ada contributor/ }).waitFor();
+  page.once("dialog", (dialog) => dialog.accept());
+  await page.getByRole("button", { name: "Revoke the token of ada" }).click();
+  await page.getByRole("table", { name: "Tokens" }).getByRole("row", { name: /ada revoked/ }).waitFor();
+  assert.equal(await me(), 401);
+  await page.getByRole("button", { name: "Set a quota…" }).click();
+  await page.getByRole("button", { name: "Set it" }).click();
+  await page.getByRole("dialog").getByText("say how much of something").waitFor();
+  await page.getByLabel("Jobs at a time").fill("50");
+  await page.getByRole("button", { name: "Set it" }).click();
+  const quotas = page.getByRole("table", { name: "Quotas" });
+  await quotas.getByRole("row", { name: /everyone, each all targets 50 jobs/ }).waitFor();
+  assert.match(world.cli("workspace", "quota", "-n", "default", "-o", "json"), /"jobs": 50/);
+  await page.getByRole("table", { name: "Audit" }).getByText("quota_put").first().waitFor();
+  await shoot(page, "workspace");
+  await quotas.getByRole("button", { name: /^Clear the quota of everyone/ }).click();
+  await quotas.waitFor({ state: "detached" });
 });
 
 test("the keyboard leads anywhere", async () => {
@@ -216,6 +270,20 @@ test("every page is readable for everyone, light and dark, wide and narrow", asy
       if (wide) found.push(`${width} px ${path}: wider than the window`);
       if (colorScheme === "dark") await shoot(page, `dark${path.replaceAll(/[/?=,]/g, "-").slice(0, 40)}`);
     }
+    for (const [path, buttons] of DIALOGS(job)) {
+      await open(path);
+      for (const name of buttons) {
+        await page.getByRole("button", { name, exact: true }).click();
+        await page.getByRole("dialog").waitFor();
+        found.push(...(await axeFinds(page)).map((what) => `${colorScheme} ${path} ${name}: ${what}`));
+        await page.getByRole("button", { name: "Leave it" }).click();
+        await page.getByRole("dialog").waitFor({ state: "detached" });
+      }
+    }
+    await page.keyboard.press("Control+k");
+    await page.getByRole("dialog").waitFor();
+    found.push(...(await axeFinds(page)).map((what) => `${colorScheme} palette: ${what}`));
+    await page.keyboard.press("Escape");
   }
   assert.deepEqual(found, []);
   await page.setViewportSize({ width: 1280, height: 800 });

@@ -74,8 +74,22 @@ before(async () => {
     objective: { goal: "minimize", primary_metric: "loss" },
     limits: { max_total_trials: 5, max_concurrent_trials: 2 },
   });
+  // The first trial is good; whoever is worse by more than nothing is stopped at its second value.
+  made.stopping = world.make("job", {
+    type: "sweep",
+    display_name: "the worse are stopped",
+    experiment_name: "search",
+    trial: { command: "python3 train.py ${{search_space.rate}} ${{search_space.depth}} 1 15", code: world.code, environment: image, environment_variables: { HOSTILE: "x" } },
+    compute: "azureml:local",
+    sampling_algorithm: "grid",
+    search_space: { rate: { type: "choice", values: [0.9] }, depth: { type: "choice", values: [1, 50] } },
+    objective: { goal: "minimize", primary_metric: "loss" },
+    early_termination: { type: "bandit", slack_amount: 0.01, evaluation_interval: 1, delay_evaluation: 2 },
+    limits: { max_total_trials: 2, max_concurrent_trials: 2 },
+  });
   tab = await browse();
   page = tab.page;
+  page.on("dialog", (dialog) => dialog.accept().catch(() => undefined));
   await page.goto(world.link());
   await page.getByRole("heading", { name: "Home" }).waitFor();
 });
@@ -125,6 +139,28 @@ test("a sweep lists its trials, the best first, and compares them", async () => 
   await points.scrollIntoViewIfNeeded();
   await sees("What goes along with");
   await shoot(page, "scatter");
+});
+
+test("a trial that was stopped early says why", async () => {
+  await over(made.stopping);
+  await open(`/jobs/${made.stopping}/children`);
+  await sees("1, each with its reason below");
+  await page.getByRole("table", { name: "Trials" }).getByText(/bandit/).waitFor();
+  await page.getByRole("link", { name: /^loss = 0\./ }).waitFor();
+  await shoot(page, "sweep-stopped");
+});
+
+test("a component says which pipelines are made of it", async () => {
+  const spec = { ...step("shout", "tr a-z A-Z < ${{inputs.numbers}}/numbers.txt > ${{outputs.result}}/numbers.txt") };
+  world.make("component", spec);
+  const first = { type: "command", component: "./make.yml" };
+  const second = { type: "command", component: "azureml:shout:1", inputs: { numbers: "${{parent.jobs.make.outputs.result}}" } };
+  world.make("job", { type: "pipeline", display_name: "shouts", settings: { default_compute: "azureml:local" }, jobs: { make: first, shout: second } });
+  await open("/components/shout");
+  await page.getByText("Where it is used").click();
+  await page.getByRole("link", { name: "shouts" }).waitFor();
+  await sees("component of a pipeline");
+  await shoot(page, "component");
 });
 
 test("what a job wrote becomes an asset, which knows where it came from and where it is used", async () => {
@@ -222,7 +258,7 @@ test("attaching ends in checks and in what to do about them", async () => {
   await page.getByLabel("Address").fill("127.0.0.1");
   // Where nothing listens.
   await page.getByLabel("Port").fill("1");
-  await page.getByLabel("User").fill("ada");
+  await page.getByRole("textbox", { name: /^User/ }).fill("ada");
   await choice("Signs in with").selectOption("password");
   await page.getByRole("textbox", { name: "Password" }).fill("not to be seen");
   await shoot(page, "attach");
@@ -231,7 +267,6 @@ test("attaching ends in checks and in what to do about them", async () => {
   await checks.scrollIntoViewIfNeeded();
   await shoot(page, "checks");
   assert.ok(!(await page.content()).includes("not to be seen"), "a password is not shown again");
-  page.on("dialog", (dialog) => dialog.accept().catch(() => undefined));
   for (const name of ["lab", "box"]) {
     await page.locator(".card", { has: page.getByRole("heading", { name, exact: true }) }).getByRole("button", { name: "Detach…" }).click();
     await page.getByRole("heading", { name, exact: true }).waitFor({ state: "detached" });
@@ -252,6 +287,26 @@ test("a cluster made in the studio brings a node for a job, and shows it", async
   await page.getByRole("table", { name: "Nodes of crew" }).locator("tbody tr").first().waitFor();
   await card.scrollIntoViewIfNeeded();
   await shoot(page, "cluster");
+  await card.getByRole("button", { name: "Resize…" }).click();
+  await page.getByLabel("Nodes at most").fill("3");
+  await page.getByRole("button", { name: "Resize", exact: true }).click();
+  await card.getByText(/0 to 3, gone after 2 min/).waitFor();
+  await card.getByRole("button", { name: /^Take back / }).first().click();
+  await card.locator(".badge", { hasText: /preempted|leaving|unusable/ }).waitFor();
+});
+
+test("a pool stands for several targets", async () => {
+  await open("/compute");
+  await page.getByRole("button", { name: "A pool of targets…" }).click();
+  await page.getByLabel("Name of the target").fill("anywhere");
+  await page.getByLabel("Targets").fill("crew, local");
+  await page.getByRole("button", { name: "Make it" }).click();
+  const card = page.locator(".card", { has: page.getByRole("heading", { name: "anywhere", exact: true }) });
+  await card.getByText("crew, local").waitFor();
+  const job = world.job("wherever there is room", "echo hi", { compute: "azureml:anywhere" });
+  await over(job);
+  assert.equal(world.status(job), "Completed");
+  await page.getByRole("table", { name: "Use in default" }).locator("tbody tr").first().waitFor();
 });
 
 test("these pages are readable for everyone too", async () => {

@@ -196,6 +196,7 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", ws!("/jobs/{name}"), "job_delete", Contributor, "archive a job that has ended"),
     route("POST", ws!("/jobs/{name}/cancel"), "job_cancel", Contributor, "ask a job to stop"),
     route("GET", ws!("/jobs/{name}/cancel"), "job_canceled", Reader, "whether a job that was asked to stop has gone"),
+    route("GET", ws!("/queue"), "queue", Reader, "the jobs that wait: why, for how many others, and until when"),
     route("GET", ws!("/jobs/{name}/why"), "job_why", Reader, "where a job is, and why"),
     route(
         "POST",

@@ -14,7 +14,7 @@ mod sweep;
 
 pub(crate) use serving::{Deployment, Served, serving};
 
-pub(crate) use pipeline::weave;
+pub(crate) use pipeline::{Woven, weave};
 pub(crate) use pool::{Pooled, placed, settings as pool_settings};
 pub(crate) use sweep::search;
 

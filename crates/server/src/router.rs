@@ -109,6 +109,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "job_delete" => delete(jobs::delete),
         "job_cancel" => post(jobs::cancel),
         "job_canceled" => get(jobs::canceled),
+        "queue" => get(jobs::queue),
         "job_why" => get(jobs::why),
         "job_connect" => post(services::connect),
         "job_graph" => get(jobs::graph),

@@ -82,6 +82,50 @@ export interface Why {
   events: { at: string; kind: string; text: string }[];
 }
 
+/** A job that waits. */
+export interface Waiting {
+  name: string;
+  displayName: string;
+  user: string;
+  target: string;
+  since: string;
+  note: string;
+  ahead: number;
+  /** When there may be room for it, in words. */
+  expected: string | null;
+}
+
+export interface Queue {
+  value: Waiting[];
+  more: boolean;
+}
+
+export interface PersonUse {
+  user: string;
+  jobs: number;
+  cpus: number;
+  memoryBytes: number;
+  gpus: number;
+  /** In the last seven days. */
+  coreHours: number;
+}
+
+export interface Limits {
+  cpus: number | null;
+  memoryBytes: number | null;
+  gpus: number | null;
+  jobs: number | null;
+}
+
+export interface Quota {
+  /** Nobody for the workspace as a whole, `*` for everyone in it each. */
+  user: string;
+  target: string | null;
+  limits: Limits;
+  described: string;
+  inUse: (Limits & { user: string })[];
+}
+
 export interface KeyValue {
   key: string;
   value: string;
@@ -199,6 +243,15 @@ export interface ComputeProperties {
     address?: string;
     host?: string;
     checks?: Check[];
+    /** Of a managed cluster. */
+    vmSize?: string;
+    vmPriority?: string;
+    scaleSettings?: { minNodeCount?: number; maxNodeCount?: number; nodeIdleTimeBeforeScaleDown?: string };
+    currentNodeCount?: number;
+    nodeProvider?: { type?: string; program?: string };
+    /** Of a pool. */
+    targets?: string[];
+    maxData?: string;
   };
 }
 
@@ -212,6 +265,7 @@ export type Compute = Resource<ComputeProperties>;
 export interface Node {
   nodeId: string;
   nodeState: string;
+  reason?: string | null;
   runId: string | null;
   seenAt?: string;
   capacity?: Amounts;
@@ -222,6 +276,16 @@ export interface Usage {
   currentValue: number;
   limit: number;
   name: { value: string };
+}
+
+/** Someone, or a program, with a token. */
+export interface Principal {
+  clientId: string;
+  name: string;
+  state: string;
+  roles?: Record<string, string>;
+  createdAt: string;
+  expiresAt: string | null;
 }
 
 export interface AuditLine {

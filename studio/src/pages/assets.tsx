@@ -131,12 +131,10 @@ function Version({ kind, noun, name, version, changed }: { kind: string; noun: s
           ["Use it as", <Copy key="use" text={`azureml:${name}:${version.name}`} />],
         ]}
       />
-      {kind !== "components" && (
-        <details onToggle={(event) => setLooking(event.currentTarget.open)}>
-          <summary>Where it is used</summary>
-          {looking && <Uses kind={kind} name={name} version={version.name} />}
-        </details>
-      )}
+      <details onToggle={(event) => setLooking(event.currentTarget.open)}>
+        <summary>Where it is used</summary>
+        {looking && <Uses kind={kind} name={name} version={version.name} />}
+      </details>
       {deploying && <Deploy name={name} version={version} close={() => setDeploying(false)} />}
       <details>
         <summary>All of it</summary>

@@ -1,25 +1,26 @@
 // Where jobs run: targets, their nodes and sizes, and who waits for them and why.
 import { useState } from "react";
 import { ask } from "../api/call.ts";
-import { compute_nodes, computes, job_why, workspace_usages } from "../api/routes.ts";
-import type { Amounts, Compute, Node, Page, Shared, Usage, Why } from "../api/shapes.ts";
+import { computes, workspace_usages } from "../api/routes.ts";
+import type { Amounts, Compute, Page, Shared, Usage } from "../api/shapes.ts";
 import { useData } from "../parts/data.ts";
-import { at } from "../parts/place.ts";
-import { search } from "../parts/runs.ts";
 import { useScope } from "../parts/scope.ts";
-import { Ago, Badge, Card, Empty, Facts, Link, List, Said, Wait } from "../parts/show.tsx";
-import { bytes } from "../parts/words.ts";
+import { Badge, Card, Facts, List, Wait } from "../parts/show.tsx";
+import { bytes, span } from "../parts/words.ts";
 import { Attach, type Kind } from "./compute/attach.tsx";
 import { Checks } from "./compute/checks.tsx";
+import { Nodes, Resize, seconds } from "./compute/nodes.tsx";
+import { Queue } from "./compute/queue.tsx";
+import { UsageByTeam } from "./compute/usage.tsx";
 import { Meters } from "./home.tsx";
 
 const EVERY_MS = 4000;
-const QUEUE = 50;
 const KINDS: [Kind, string][] = [
   ["Kubernetes", "Kubernetes…"],
   ["VirtualMachine", "A machine over SSH…"],
   ["Slurm", "Slurm…"],
   ["AmlCompute", "A cluster of nodes…"],
+  ["Pool", "A pool of targets…"],
 ];
 
 export function ComputePage() {
@@ -36,7 +37,7 @@ export function ComputePage() {
         </Card>
         {works && (
           <Card title="Attach">
-            <p>A place you have becomes a target that jobs can name. Attaching ends in a list of checks, shown with the target. A cluster of nodes grows and shrinks with what waits for it.</p>
+            <p>A place you have becomes a target that jobs can name. Attaching ends in a list of checks, shown with the target. A cluster of nodes grows and shrinks with what waits for it; a pool stands for several targets.</p>
             <div className="bar">
               {KINDS.map(([kind, title]) => (
                 <button key={kind} type="button" onClick={() => setAttaching(kind)}>{title}</button>
@@ -45,6 +46,7 @@ export function ComputePage() {
           </Card>
         )}
       </div>
+      <Queue />
       <Wait on={targets}>
         {({ value }) => (
           <div className="cards wide">
@@ -54,54 +56,40 @@ export function ComputePage() {
           </div>
         )}
       </Wait>
-      <Queue />
+      <UsageByTeam />
       {attaching !== undefined && <Attach kind={attaching} close={() => setAttaching(undefined)} done={targets.again} />}
     </>
   );
 }
 
 function Target({ target, changed }: { target: Compute; changed: () => void }) {
-  const { names, workspace } = useScope();
+  const { works } = useScope();
+  const [resizing, setResizing] = useState(false);
   const { properties } = target;
-  const nodes = useData(
-    `nodes ${target.name}`,
-    (signal) => ask<{ nodes?: Node[] }>(compute_nodes, { ...names, name: target.name }, { body: {}, signal }),
-    EVERY_MS,
-  );
-  const types = Object.entries(properties.properties?.instanceTypes ?? {});
+  const inner = properties.properties;
+  const pool = properties.computeType === "Pool";
+  const managed = properties.computeType === "AmlCompute";
+  const types = Object.entries(inner?.instanceTypes ?? {});
   return (
     <Card title={target.name} aside={<Badge status={properties.provisioningState} />}>
       <Facts
         facts={[
           ["Kind", properties.computeType],
           ["Description", properties.description],
-          ["Namespace", properties.properties?.namespace],
-          ["Cluster", properties.properties?.cluster],
-          ["Address", properties.properties?.address ?? properties.properties?.host],
-          ["Capacity", capacity(properties.properties?.capacity)],
+          ["Namespace", inner?.namespace],
+          ["Cluster", inner?.cluster],
+          ["Address", inner?.address ?? inner?.host],
+          ["Capacity", capacity(inner?.capacity)],
+          ["Size of a node", managed && inner?.vmSize],
+          ["Nodes", managed && nodeCount(target)],
+          ["Brought by", managed && (inner?.nodeProvider?.program ?? PROVIDERS[inner?.nodeProvider?.type ?? "process"])],
+          ["Stands for", inner?.targets?.join(", ")],
+          ["May travel", inner?.maxData],
         ]}
       />
+      {managed && works && <button type="button" onClick={() => setResizing(true)}>Resize…</button>}
       {target.name !== "local" && <Checks target={target} changed={changed} />}
-      <Wait on={nodes}>
-        {({ nodes: all = [] }) =>
-          all.length === 0 ? (
-            <p className="dim">No node has been heard of.</p>
-          ) : (
-            <List
-              label={`Nodes of ${target.name}`}
-              rows={all}
-              id={(node) => node.nodeId}
-              columns={[
-                ["Node", (node) => node.nodeId],
-                ["State", (node) => <Badge status={node.nodeState} />],
-                ["Runs", (node) => node.runId && <Link to={at(workspace.name, ["jobs", node.runId])}>{node.runId}</Link>],
-                ["Has", (node) => node.capacity && `${node.capacity.cpu_milli / 1000} cores, ${bytes(node.capacity.memory_bytes)}${node.capacity.gpus ? `, ${node.capacity.gpus} GPUs` : ""}`],
-                ["Heard of", (node) => <Ago at={node.seenAt} />],
-              ]}
-            />
-          )
-        }
-      </Wait>
+      {!pool && <Nodes target={target} />}
       {types.length > 0 && (
         <details>
           <summary>Instance types ({types.length})</summary>
@@ -118,8 +106,18 @@ function Target({ target, changed }: { target: Compute; changed: () => void }) {
           />
         </details>
       )}
+      {resizing && <Resize target={target} close={() => setResizing(false)} done={changed} />}
     </Card>
   );
+}
+
+const PROVIDERS: Record<string, string> = { process: "this server's machine", ssh: "machines over SSH" };
+
+function nodeCount(target: Compute): string {
+  const { scaleSettings, currentNodeCount = 0, vmPriority } = target.properties.properties ?? {};
+  const { minNodeCount = 0, maxNodeCount = 1, nodeIdleTimeBeforeScaleDown = "PT120S" } = scaleSettings ?? {};
+  const tier = vmPriority === "LowPriority" ? ", low priority" : "";
+  return `${currentNodeCount} now, ${minNodeCount} to ${maxNodeCount}, gone after ${span(seconds(nodeIdleTimeBeforeScaleDown) * 1000)} without work${tier}`;
 }
 
 function quantities(map: Record<string, string> | undefined): string {
@@ -138,43 +136,4 @@ function capacity(map: Record<string, string> | Shared | undefined): string {
   const amount = ({ cpu_milli, memory_bytes, gpus }: Amounts) => `${cpu_milli / 1000} cores, ${bytes(memory_bytes)}${gpus ? `, ${gpus} GPUs` : ""}`;
   if (map.allocatable.cpu_milli === 0) return "";
   return `${amount(map.free)} free of ${amount(map.allocatable)}`;
-}
-
-function Queue() {
-  const { names, workspace } = useScope();
-  const queue = useData(
-    "queue",
-    async (signal) => {
-      const { runs, more } = await search(names, { filter: "attributes.status = 'SCHEDULED'", order: ["attributes.start_time ASC"], limit: QUEUE }, signal);
-      const waits = await Promise.all(runs.map((run) => ask<Why>(job_why, { ...names, name: run.info.run_id }, { signal }).catch(() => undefined)));
-      return { waits: waits.filter((why) => why !== undefined), more };
-    },
-    EVERY_MS,
-  );
-  return (
-    <Card title="Queue">
-      <Wait on={queue}>
-        {({ waits, more }) =>
-          waits.length === 0 ? (
-            <Empty>Nothing waits.</Empty>
-          ) : (
-            <>
-              <List
-                label="Queue"
-                rows={waits}
-                id={(why) => why.name}
-                columns={[
-                  ["Job", (why) => <Link to={at(workspace.name, ["jobs", why.name])}>{why.name}</Link>],
-                  ["For", (why) => why.target],
-                  ["Before it", (why) => String(why.ahead)],
-                  ["Because", (why) => <Said>{why.note}</Said>],
-                ]}
-              />
-              {more && <p className="dim">The first {QUEUE} are shown.</p>}
-            </>
-          )
-        }
-      </Wait>
-    </Card>
-  );
 }

@@ -1,7 +1,7 @@
 // What is going on: at work, waiting and why, failed lately, and how full the machines are.
 import { ask } from "../api/call.ts";
-import { job_why, online_endpoints, workspace_usages } from "../api/routes.ts";
-import type { EndpointProperties, Page, Resource, Run, Usage, Why } from "../api/shapes.ts";
+import { online_endpoints, queue, workspace_usages } from "../api/routes.ts";
+import type { EndpointProperties, Page, Queue, Resource, Run, Usage } from "../api/shapes.ts";
 import { useData } from "../parts/data.ts";
 import { at } from "../parts/place.ts";
 import { isJob, search } from "../parts/runs.ts";
@@ -18,20 +18,10 @@ export function Home() {
     search(names, { filter: `attributes.status = '${state}'`, limit: SHOWN }, signal);
   const running = useData("running", runs("RUNNING"), EVERY_MS);
   const failed = useData("failed", runs("FAILED"), EVERY_MS);
-  const waiting = useData(
-    "waiting",
-    async (signal) => {
-      const { runs: found, more } = await runs("SCHEDULED")(signal);
-      const reasons = await Promise.all(
-        found.map((run) => ask<Why>(job_why, { ...names, name: run.info.run_id }, { signal }).catch(() => undefined)),
-      );
-      return { runs: found, more, reasons };
-    },
-    EVERY_MS,
-  );
+  const waiting = useData("waiting", (signal) => ask<Queue>(queue, names, { signal }), EVERY_MS);
   const usages = useData("usages", (signal) => ask<Page<Usage>>(workspace_usages, names, { signal }), EVERY_MS);
   const endpoints = useData("endpoints", (signal) => ask<Page<Resource<EndpointProperties>>>(online_endpoints, names, { signal }), 10_000);
-  const nothing = [running, failed, waiting].every(({ data }) => data?.runs.length === 0);
+  const nothing = [running, failed].every(({ data }) => data?.runs.length === 0) && waiting.data?.value.length === 0;
   const latest = useData("latest", (signal) => search(names, { limit: SHOWN }, signal), EVERY_MS);
   return (
     <>
@@ -40,16 +30,29 @@ export function Home() {
         <Empty command="peregrine job create -f job.yml --stream">Nothing has run in this workspace yet. Submit a first job:</Empty>
       )}
       <div className="cards">
-        <Card title={`Running${counted(running.data)}`}>
+        <Card title={`Running${counted(running.data?.runs, running.data?.more)}`}>
           <Wait on={running}>
             {({ runs }) => <RunList runs={runs} none="Nothing runs." about={(run) => `for ${span(Date.now() - run.info.start_time)}`} />}
           </Wait>
         </Card>
-        <Card title={`Waiting${counted(waiting.data)}`}>
+        <Card title={`Waiting${counted(waiting.data?.value, waiting.data?.more)}`} aside={<Link to={at(workspace.name, ["compute"])}>The queue</Link>}>
           <Wait on={waiting}>
-            {({ runs, reasons }) => (
-              <RunList runs={runs} none="Nothing waits." about={(_, index) => <Said>{reasons[index]?.note ?? ""}</Said>} />
-            )}
+            {({ value }) =>
+              value.length === 0 ? (
+                <p className="dim">Nothing waits.</p>
+              ) : (
+                <ul className="plain">
+                  {value.slice(0, SHOWN).map((job) => (
+                    <li key={job.name}>
+                      <Link to={at(workspace.name, ["jobs", job.name])}>{job.displayName}</Link>
+                      <span className="dim">
+                        <Said>{job.note}</Said>
+                      </span>
+                    </li>
+                  ))}
+                </ul>
+              )
+            }
           </Wait>
         </Card>
         <Card title="Failed lately">
@@ -88,20 +91,20 @@ export function Home() {
   );
 }
 
-function counted(found: { runs: Run[]; more: boolean } | undefined): string {
-  if (found === undefined || found.runs.length === 0) return "";
-  return ` (${found.runs.length}${found.more ? "+" : ""})`;
+function counted(found: unknown[] | undefined, more = false): string {
+  if (found === undefined || found.length === 0) return "";
+  return ` (${found.length}${more ? "+" : ""})`;
 }
 
-function RunList({ runs, none, about }: { runs: Run[]; none: string; about: (run: Run, index: number) => React.ReactNode }) {
+function RunList({ runs, none, about }: { runs: Run[]; none: string; about: (run: Run) => React.ReactNode }) {
   const { workspace } = useScope();
   if (runs.length === 0) return <p className="dim">{none}</p>;
   return (
     <ul className="plain">
-      {runs.map((run, index) => (
+      {runs.map((run) => (
         <li key={run.info.run_id}>
           <Link to={at(workspace.name, ["jobs", run.info.run_id])}>{run.info.run_name}</Link>
-          <span className="dim">{about(run, index)}</span>
+          <span className="dim">{about(run)}</span>
           {!isJob(run) && <span className="tag">run</span>}
         </li>
       ))}

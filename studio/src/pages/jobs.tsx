@@ -29,7 +29,7 @@ export function Jobs() {
     });
   const each = async (work: (run: Run) => Promise<unknown>) => {
     setProblem(undefined);
-    const all = runs.loaded.filter((run) => chosen.has(run.info.run_id));
+    const all = runs.loaded().filter((run) => chosen.has(run.info.run_id));
     const done = await Promise.allSettled(all.map(work));
     const failed = done.find((one) => one.status === "rejected");
     if (failed?.reason instanceof Error) setProblem(failed.reason);
@@ -59,13 +59,13 @@ export function Jobs() {
       <header className="bar">
         <h1>Jobs</h1>
         <span className="dim" role="status">
-          {runs.count > 0 && `${runs.loaded.length} loaded${runs.more ? ", more below" : ""}`}
+          {runs.count > 0 && `${runs.known} loaded${runs.more ? ", more below" : ""}`}
         </span>
       </header>
       <div className="bar">
-        <Filter value={filter} seen={runs.loaded} set={(q) => askPlace({ q })} />
+        <Filter value={filter} keys={runs.keys} set={(q) => askPlace({ q })} />
         <Views />
-        <Chooser seen={runs.loaded} chosen={columns} set={(list) => askPlace({ columns: list.join("\n") })} />
+        <Chooser seen={runs.keys} chosen={columns} set={(list) => askPlace({ columns: list.join("\n") })} />
       </div>
       {chosen.size > 0 && (
         <div className="bar chosen" role="toolbar" aria-label="Chosen jobs">

@@ -1,26 +1,14 @@
-// The workspace itself: who may work in it, where its data lies, what was changed.
+// The workspace itself: who may work in it and have how much, where its data lies, what was changed.
 import { useState } from "react";
 import { ask } from "../api/call.ts";
-import { datastores, principals, roles, workspace_audit } from "../api/routes.ts";
+import { datastores, workspace_audit } from "../api/routes.ts";
 import type { AuditLine, Page, Resource } from "../api/shapes.ts";
 import { useData } from "../parts/data.ts";
 import { useScope } from "../parts/scope.ts";
-import { Ago, Badge, Card, Copy, Empty, Facts, List, Wait } from "../parts/show.tsx";
-
-interface Person {
-  principal: string;
-  name: string;
-  role: string;
-  workspace: string;
-}
-
-interface Principal {
-  clientId: string;
-  name: string;
-  state: string;
-  createdAt: string;
-  expiresAt: string | null;
-}
+import { Ago, Badge, Card, Copy, Facts, List, Wait } from "../parts/show.tsx";
+import { People } from "./workspace/people.tsx";
+import { Quotas } from "./workspace/quotas.tsx";
+import { Tokens } from "./workspace/tokens.tsx";
 
 export function WorkspacePage() {
   const { workspace, session, names, owns } = useScope();
@@ -41,8 +29,9 @@ export function WorkspacePage() {
         </Card>
         <Stores />
         {owns ? <People /> : <Card title="People"><p className="dim">Owners of the workspace see who has which role.</p></Card>}
-        {session.everywhere === "owner" && <Principals />}
+        <Quotas />
       </div>
+      {session.everywhere === "owner" && <Tokens />}
       {owns && <Audit />}
     </>
   );
@@ -63,56 +52,6 @@ function Stores() {
               ["Name", (store) => store.name],
               ["Kind", (store) => store.properties.datastoreType],
               ["Default", (store) => (store.properties.isDefault ? "yes" : null)],
-            ]}
-          />
-        )}
-      </Wait>
-    </Card>
-  );
-}
-
-function People() {
-  const { names } = useScope();
-  const found = useData("roles", (signal) => ask<Page<Person>>(roles, names, { signal }), 10_000);
-  return (
-    <Card title="People">
-      <Wait on={found}>
-        {({ value }) =>
-          value.length === 0 ? (
-            <Empty command="peregrine principal create --name ada --role contributor">Only whoever holds this server&apos;s keys works here. Let someone in:</Empty>
-          ) : (
-            <List
-              label="People"
-              rows={value}
-              id={(one) => one.principal + one.workspace}
-              columns={[
-                ["Name", (one) => one.name],
-                ["Role", (one) => one.role],
-                ["Where", (one) => (one.workspace === "*" ? "everywhere" : one.workspace)],
-              ]}
-            />
-          )
-        }
-      </Wait>
-    </Card>
-  );
-}
-
-function Principals() {
-  const found = useData("principals", (signal) => ask<Page<Principal>>(principals, {}, { signal }), 10_000);
-  return (
-    <Card title="Tokens of this server">
-      <Wait on={found}>
-        {({ value }) => (
-          <List
-            label="Tokens"
-            rows={value}
-            id={(one) => one.clientId}
-            columns={[
-              ["Name", (one) => one.name],
-              ["State", (one) => one.state],
-              ["Made", (one) => <Ago at={one.createdAt} />],
-              ["Ends", (one) => one.expiresAt && new Date(one.expiresAt).toLocaleDateString()],
             ]}
           />
         )}

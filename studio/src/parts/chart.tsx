@@ -9,6 +9,8 @@ export interface Series {
   xs: number[];
   ys: (number | null)[];
   colour?: string;
+  /** Drawn as points that no line connects. */
+  dots?: boolean;
 }
 
 export interface Look {
@@ -16,6 +18,8 @@ export interface Look {
   /** 0 for none, up to nearly 1. */
   smooth?: number;
   x?: "step" | "time" | "relative";
+  /** What a step is called. */
+  xs?: string;
   unit?: (value: number) => string;
   top?: number;
 }
@@ -46,7 +50,8 @@ export function Chart({ title, series, look = {}, group }: { title: string; seri
     plot.current = made;
     const all = GROUPS.get(group) ?? new Set();
     GROUPS.set(group, all.add(made));
-    const watch = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT }));
+    // The first call tells the size it has: to set it again would be to draw it twice.
+    const watch = new ResizeObserver(() => element.clientWidth !== made.width && made.setSize({ width: element.clientWidth, height: HEIGHT }));
     watch.observe(element);
     return () => {
       watch.disconnect();
@@ -124,10 +129,10 @@ function options(width: number, series: Series[], look: Look, group: string): uP
       { ...axis, size: 62, values: (_: uPlot, ticks: (number | null)[]) => ticks.map((tick) => (tick === null ? "" : shown(tick))) },
     ],
     series: [
-      { label: look.x ?? "step", value: (_: uPlot, value: number | null) => (value === null ? "" : x(value)) },
-      ...series.flatMap(({ label, colour, ys }, index) => {
+      { label: look.xs ?? look.x ?? "step", value: (_: uPlot, value: number | null) => (value === null ? "" : x(value)) },
+      ...series.flatMap(({ label, colour, ys, dots = false }, index) => {
         const stroke = colour ?? COLOURS[index % COLOURS.length] ?? "#2f7ed8";
-        const line = { label, stroke, width: 1.5, spanGaps: true, points: { show: ys.length < 40 } };
+        const line = { label, stroke, width: dots ? 0 : 1.5, spanGaps: true, points: { show: dots || ys.length < 40, ...(dots ? { fill: stroke } : {}) }, ...(dots ? { paths: () => null } : {}) };
         const value = (_: uPlot, value: number | null) => (value === null ? "" : shown(value));
         return smooth ? [{ ...line, value }, { ...line, stroke: `${stroke}55`, label: `${label} (as logged)`, value }] : [{ ...line, value }];
       }),

@@ -1,12 +1,14 @@
 //! Jobs: submit, look, change what may change, stop.
 
 mod graph;
+mod queue;
 mod submit;
 mod update;
 mod wait;
 mod why;
 
 pub(crate) use graph::graph;
+pub(crate) use queue::queue;
 pub(crate) use submit::{DEFAULT_EXPERIMENT, Submitted, prepare, submit};
 pub(crate) use update::{Labels, change};
 pub(crate) use why::why;

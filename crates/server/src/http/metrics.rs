@@ -4,7 +4,7 @@
 //! names the last request it tells of, so a client that was cut off resumes where it was. Where requests were folded in
 //! between, what there is is sent anew.
 
-use super::{Asked, At, mlflow::view};
+use super::{Asked, At};
 use crate::{app::App, problem::Problem};
 use axum::{
     Json,
@@ -15,10 +15,11 @@ use axum::{
 };
 use domain::tracking::{Point, RunStatus, points};
 use futures_util::stream;
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::json;
 use std::{collections::HashMap, convert::Infallible, time::Duration};
-use store::{Bell, Error, RunRow, Since, Tx};
-use tokio::sync::watch;
+use store::{Bell, Error, Latest, RunRow, Since, Tx};
+use tokio::{sync::watch, time::Instant};
 
 /// Points of one metric unless asked otherwise, and the most of them; metrics shown at once.
 const POINTS: usize = 200;
@@ -36,13 +37,21 @@ struct Wanted {
     points: usize,
     /// Only this metric.
     key: Option<String>,
+    /// Only those with this in their name.
+    part: Option<String>,
+}
+
+impl Wanted {
+    fn has(&self, key: &str) -> bool {
+        self.key.as_ref().is_none_or(|only| only == key) && self.part.as_ref().is_none_or(|part| key.contains(part))
+    }
 }
 
 pub(crate) async fn list(
     State(app): State<App>,
     Path(at): Path<At>,
     Query(asked): Asked,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Snapshot>, Problem> {
     let wanted = wanted(&app, &at, &asked).await?;
     let found = app.store.read(move |tx| run(tx, &wanted)?.map(|run| snapshot(tx, &wanted, &run)).transpose()).await?;
     found.map(Json).ok_or_else(|| Problem::not_found("job", &at.name))
@@ -56,38 +65,96 @@ async fn wanted(app: &App, at: &At, asked: &HashMap<String, String>) -> Result<W
             Problem::bad(format!("`points` is `{text}`; it must be a number from 1 to {MOST_POINTS}"))
         })?,
     };
-    Ok(Wanted { workspace, run_id: at.name.clone(), points, key: asked.get("key").cloned() })
+    Ok(Wanted {
+        workspace,
+        run_id: at.name.clone(),
+        points,
+        key: asked.get("key").cloned(),
+        part: asked.get("part").cloned(),
+    })
 }
 
 fn run(tx: &mut Tx<'_>, wanted: &Wanted) -> Result<Option<RunRow>, Error> {
     tx.run(&wanted.workspace, &wanted.run_id)
 }
 
-/// Every metric with its latest value and a line to draw.
-fn snapshot(tx: &mut Tx<'_>, wanted: &Wanted, run: &RunRow) -> Result<Value, Error> {
-    let mut latest = tx.latest_of(&[run.seq])?.remove(&run.seq).unwrap_or_default();
-    latest.retain(|latest| wanted.key.as_ref().is_none_or(|key| latest.key == *key));
-    let left_out = latest.len().saturating_sub(MOST_KEYS);
-    let mut value = Vec::new();
-    for latest in latest.into_iter().take(MOST_KEYS) {
-        let mut history = tx.history(run.seq, &latest.key)?;
-        history.sort_by_key(|point| (point.step, point.timestamp_ms));
-        let (low, high) = extremes(&history);
-        value.push(json!({
-            "key": latest.key, "latest": shown(&latest.point), "count": history.len(), "min": low, "max": high,
-            "points": points::downsample(&history, wanted.points).iter().map(shown).collect::<Vec<_>>(),
-        }));
+/// What there is of a run. Typed, not a tree of values: a chart has thousands of points.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Snapshot {
+    name: String,
+    status: String,
+    value: Vec<Line>,
+    /// How many metrics are not among them.
+    left_out: usize,
+}
+
+/// A metric with its latest value and its range.
+#[derive(Serialize)]
+struct Line {
+    key: String,
+    latest: Dot,
+    count: usize,
+    min: Option<f64>,
+    max: Option<f64>,
+    points: Vec<Dot>,
+}
+
+/// Points of a metric that have come.
+#[derive(Serialize)]
+struct News<'n> {
+    key: &'n str,
+    points: Vec<Dot>,
+}
+
+#[derive(Serialize)]
+struct Dot {
+    step: i64,
+    timestamp: i64,
+    #[serde(serialize_with = "value")]
+    value: f64,
+}
+
+impl From<&Point> for Dot {
+    fn from(point: &Point) -> Dot {
+        Dot { step: point.step, timestamp: point.timestamp_ms, value: point.value }
     }
-    Ok(json!({"name": run.run_id, "status": run.status, "value": value, "leftOut": left_out}))
+}
+
+/// As MLflow's answers have it: what is not a number is a word.
+fn value<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+    if value.is_nan() { to.serialize_str("NaN") } else { to.serialize_f64(*value) }
+}
+
+/// Every metric with its latest value and a line to draw.
+fn snapshot(tx: &mut Tx<'_>, wanted: &Wanted, run: &RunRow) -> Result<Snapshot, Error> {
+    let mut latest = tx.latest_of(&[run.seq])?.remove(&run.seq).unwrap_or_default();
+    latest.retain(|latest| wanted.has(&latest.key));
+    let left_out = latest.len().saturating_sub(MOST_KEYS);
+    latest.truncate(MOST_KEYS);
+    let (mut value, mut known) = (Vec::with_capacity(latest.len()), latest.iter());
+    tx.histories(run.seq, latest.iter().map(|latest| latest.key.as_str()), |history| {
+        value.extend(known.next().map(|latest| line(latest, history, wanted.points)));
+    })?;
+    Ok(Snapshot { name: run.run_id.clone(), status: run.status.clone(), value, left_out })
+}
+
+fn line(latest: &Latest, mut history: Vec<Point>, most: usize) -> Line {
+    history.sort_by_key(|point| (point.step, point.timestamp_ms));
+    let (min, max) = extremes(&history);
+    Line {
+        key: latest.key.clone(),
+        latest: Dot::from(&latest.point),
+        count: history.len(),
+        min,
+        max,
+        points: points::downsample(&history, most).iter().map(Dot::from).collect(),
+    }
 }
 
 fn extremes(history: &[Point]) -> (Option<f64>, Option<f64>) {
     let numbers = || history.iter().map(|point| point.value).filter(|value| !value.is_nan());
     (numbers().min_by(f64::total_cmp), numbers().max_by(f64::total_cmp))
-}
-
-fn shown(point: &Point) -> Value {
-    json!({"step": point.step, "timestamp": point.timestamp_ms, "value": view::value(point.value)})
 }
 
 /// What a stream knows between two events.
@@ -98,6 +165,8 @@ struct Following {
     jobs: watch::Receiver<u64>,
     /// The last request that was told of; `None` before the first event.
     last: Option<i64>,
+    /// When there may be another event: at once for the first.
+    rested_at: Instant,
     over: bool,
 }
 
@@ -114,7 +183,7 @@ pub(crate) async fn stream(
     }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     let (points, jobs) = (app.store.changed(Bell::Points), app.store.changed(Bell::Jobs));
-    let following = Following { app, wanted, points, jobs, last, over: false };
+    let following = Following { app, wanted, points, jobs, last, rested_at: Instant::now(), over: false };
     let events = stream::unfold(following, |mut following| async move {
         let text = following.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(text)), following))
@@ -129,17 +198,18 @@ impl Following {
         if self.over {
             return None;
         }
+        tokio::time::sleep_until(self.rested_at).await;
         loop {
             self.points.mark_unchanged();
             self.jobs.mark_unchanged();
             let (wanted, last) = (self.wanted.clone(), self.last);
             let news = self.app.store.read(move |tx| news(tx, &wanted, last)).await;
             match news {
-                Ok(Some(News { text, last, over })) => {
+                Ok(Some(Told { text, last, over })) => {
                     self.last = Some(last);
                     self.over = over;
                     if !text.is_empty() {
-                        tokio::time::sleep(REST).await;
+                        self.rested_at = Instant::now() + REST;
                         return Some(text);
                     }
                 }
@@ -163,33 +233,35 @@ impl Following {
 }
 
 /// What there is to tell after a request.
-struct News {
+struct Told {
     text: String,
     last: i64,
     over: bool,
 }
 
-fn news(tx: &mut Tx<'_>, wanted: &Wanted, last: Option<i64>) -> Result<Option<News>, Error> {
+fn news(tx: &mut Tx<'_>, wanted: &Wanted, last: Option<i64>) -> Result<Option<Told>, Error> {
     let Some(run) = run(tx, wanted)? else { return Ok(None) };
-    let Since { last: now, gap, mut points } = tx.points_since(run.seq, last.unwrap_or(-1))?;
-    points.retain(|key, _| wanted.key.as_ref().is_none_or(|only| only == key));
+    // Who knows nothing yet is told what there is, not how it came.
+    let Since { last: now, gap, mut points } = match last {
+        Some(last) => tx.points_since(run.seq, last)?,
+        None => Since { last: tx.last_points(run.seq)?, ..Since::default() },
+    };
+    points.retain(|key, _| wanted.has(key));
     let mut text = String::new();
     if last.is_none() || gap {
         text += &event("metrics", now, &snapshot(tx, wanted, &run)?);
     } else if !points.is_empty() {
-        let value: Vec<Value> = points
-            .iter()
-            .map(|(key, points)| json!({"key": key, "points": points.iter().map(shown).collect::<Vec<_>>()}))
-            .collect();
-        text += &event("points", now, &json!({"value": value}));
+        let value = points.iter().map(|(key, points)| News { key, points: points.iter().map(Dot::from).collect() });
+        text += &event("points", now, &json!({"value": value.collect::<Vec<_>>()}));
     }
     let over = RunStatus::parse(&run.status).is_ok_and(RunStatus::is_terminal);
     if over {
         text += &event("end", now, &json!({"status": run.status}));
     }
-    Ok(Some(News { text, last: now, over }))
+    Ok(Some(Told { text, last: now, over }))
 }
 
-fn event(name: &str, id: i64, data: &Value) -> String {
+fn event(name: &str, id: i64, data: &impl Serialize) -> String {
+    let data = serde_json::to_string(data).unwrap_or_default();
     format!("event: {name}\nid: {id}\ndata: {data}\n\n")
 }

@@ -24,9 +24,10 @@ use domain::{
     spec::Mistake,
 };
 use feed::Feed;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 use store::{Error, Tx, WorkspaceRow};
@@ -36,12 +37,19 @@ const MOST: usize = 30_000;
 /// How deep pipelines may stand in pipelines.
 const DEEPEST: usize = 32;
 
-/// A pipeline ready to be led.
+/// A pipeline ready to be led; its graph is what leads it.
+#[derive(Serialize)]
+#[serde(transparent)]
 pub(crate) struct Woven {
     pub(crate) graph: Graph,
     /// Nothing to run; where its outputs will lie.
+    #[serde(skip)]
     pub(crate) plan: Plan,
+    #[serde(skip)]
     pub(crate) experiment: String,
+    /// The labels of the workspace's components that it is made of, those inside of others included.
+    #[serde(skip)]
+    pub(crate) components: BTreeSet<String>,
 }
 
 /// The graph of a pipeline, or all its mistakes.
@@ -60,12 +68,13 @@ pub(crate) fn weave(
         experiment: experiment.clone(),
         graph: Graph::default(),
         components: HashMap::new(),
+        used: BTreeSet::new(),
         stop: false,
     };
     let plan = weaver.whole(body)?;
-    let Weaver { lookup, graph, .. } = weaver;
+    let Weaver { lookup, graph, used, .. } = weaver;
     Ok(match lookup.bad.is_empty() {
-        true => Ok(Woven { graph, plan, experiment }),
+        true => Ok(Woven { graph, plan, experiment, components: used }),
         false => Err(lookup.bad),
     })
 }
@@ -77,6 +86,8 @@ struct Weaver<'t, 'c> {
     graph: Graph,
     /// Components by reference.
     components: HashMap<String, Option<Arc<Value>>>,
+    /// The labels of those that have a name in this workspace.
+    used: BTreeSet<String>,
     /// There are too many steps already; no more are made.
     stop: bool,
 }
@@ -408,6 +419,9 @@ impl Weaver<'_, '_> {
             if let Some(row) = self.lookup.referred("components", parsed)? {
                 let body: Value = serde_json::from_str(&row.body).map_err(|error| Error::Decode(error.to_string()))?;
                 let spec = body.get("componentSpec").cloned().unwrap_or_default();
+                if row.key.workspace == self.lookup.workspace.name && row.key.name != arm::component::ANONYMOUS {
+                    self.used.insert(format!("{}:{}", row.key.name, row.key.version));
+                }
                 return match word(&spec, "source_job_id").or_else(|| word(&spec, "sourceJobId")) {
                     Some(job) => self.of_job(key, job),
                     None => Ok(Some(spec)),

@@ -205,6 +205,23 @@ async fn why_tells_the_whole_story() {
     assert_eq!(kinds, ["accepted", "cancel"]);
 }
 
+#[tokio::test]
+async fn the_queue_tells_of_every_job_that_waits() {
+    let server = Server::start().await;
+    for name in ["first", "second", "gone"] {
+        server.submit(name).await;
+    }
+    server.post("jobs/gone/cancel", json!({})).await.expect(200);
+    let queue = server.get("queue").await.expect(200);
+    assert_eq!((names(&queue), &queue["more"]), (vec!["first".to_owned(), "second".to_owned()], &json!(false)));
+    for waiting in queue["value"].as_array().unwrap() {
+        let why = server.get(&format!("jobs/{}/why", waiting["name"].as_str().unwrap())).await.expect(200);
+        for key in ["note", "target", "ahead", "expected"] {
+            assert_eq!(waiting[key], why[key], "{key}");
+        }
+    }
+}
+
 fn names(page: &Value) -> Vec<String> {
     page["value"].as_array().unwrap().iter().map(|job| job["name"].as_str().unwrap().to_owned()).collect()
 }

@@ -75,6 +75,10 @@ async fn a_pipeline_is_one_graph_however_deep_its_components_stand() {
         (&json!("Queued"), &json!("queued"))
     );
     assert_eq!(server.get("jobs").await.expect(200)["value"].as_array().unwrap().len(), 1);
+    for component in ["use", "nested", "make"] {
+        let uses = server.get(&format!("components/{component}/versions/1/uses")).await.expect(200);
+        assert_eq!(uses["jobs"][0]["name"], "p", "{component}: {uses}");
+    }
     server.post("jobs/p/cancel", json!({})).await.expect(200);
     assert_eq!(server.get("jobs/p").await.expect(200)["properties"]["status"], "Canceled");
 }

@@ -6,12 +6,12 @@
 use crate::{Error, Tx, secrets::hex, tables::jobs::json};
 use domain::{Place, Plan, PlannedInput};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 /// Nobody looks for a longer key, and an index of Postgres has no room for one.
 const KEY_BYTES: usize = 1000;
 
-/// The kind of those that say what a plan uses; the key is the input, or nothing for the environment.
+/// The kind of those that say what a job uses; the key is the input, nothing for the environment, or the component itself.
 pub(super) const USES: &str = "uses";
 
 /// A job that uses something, newest first.
@@ -31,6 +31,8 @@ pub enum Used<'u> {
     Data(&'u Place),
     /// By its label.
     Environment(&'u str),
+    /// By its label.
+    Component(&'u str),
 }
 
 impl Used<'_> {
@@ -43,6 +45,7 @@ impl Used<'_> {
             }
             Used::Data(place) => json(place)?,
             Used::Environment(label) => format!("environment {label}"),
+            Used::Component(label) => format!("component {label}"),
         };
         Ok(hex(ring::digest::digest(&ring::digest::SHA256, text.as_bytes()).as_ref()))
     }
@@ -57,7 +60,16 @@ impl Tx<'_> {
         });
         let environment =
             Some(("", Used::Environment(&plan.environment.label))).filter(|_| !plan.environment.label.is_empty());
-        for (key, used) in inputs.chain(environment).filter(|(key, _)| key.len() <= KEY_BYTES) {
+        inputs.chain(environment).try_for_each(|(key, used)| self.add_use(job_seq, key, used))
+    }
+
+    /// Writes down which components a pipeline is made of, by their labels.
+    pub fn add_components(&mut self, job_seq: i64, labels: &BTreeSet<String>) -> Result<(), Error> {
+        labels.iter().try_for_each(|label| self.add_use(job_seq, label, Used::Component(label)))
+    }
+
+    fn add_use(&mut self, job_seq: i64, key: &str, used: Used<'_>) -> Result<(), Error> {
+        if key.len() <= KEY_BYTES {
             self.exec(
                 "insert into job_labels (job_seq, kind, key, value) values (?1, ?2, ?3, ?4)",
                 &[job_seq.into(), USES.into(), key.into(), used.mark()?.into()],

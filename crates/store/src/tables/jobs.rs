@@ -299,6 +299,16 @@ impl Tx<'_> {
         rows.into_iter().map(queued_of).collect()
     }
 
+    /// The jobs of a workspace that wait for a node: highest priority first, then in the order they came.
+    pub fn waiting_jobs(&mut self, workspace: &str, limit: i64) -> Result<Vec<JobRow>, Error> {
+        let sql = format!(
+            "select {ROW} from jobs where phase in ('queued', 'placed') and workspace = ?1 and kind <> ?2 \
+             and cluster <> ?3 order by priority desc, seq limit ?4"
+        );
+        let values = [workspace.into(), REPLICA.into(), NOWHERE.into(), limit.into()];
+        self.fetch(&sql, &values)?.into_iter().map(row_of).collect()
+    }
+
     /// Jobs of a cluster that have an attempt, oldest first.
     pub fn active_jobs(&mut self, cluster: &str) -> Result<Vec<Job>, Error> {
         let sql = format!(

@@ -109,6 +109,12 @@ impl Tx<'_> {
         }
     }
 
+    /// The number of the last request that logged to a run; -1 where none did.
+    pub fn last_points(&mut self, run: i64) -> Result<i64, Error> {
+        let sql = "select coalesce(max(n), -1) from point_batches where run = ?1";
+        self.fetch_one(sql, &[run.into()])?.map_or(Ok(-1), |mut row| row.int(0))
+    }
+
     /// What was logged to a run after its request number `after`, and the number of the last one.
     pub fn points_since(&mut self, run: i64, after: i64) -> Result<Since, Error> {
         let sql = "select n, rows, points from point_batches where run = ?1 and n >= ?2 order by n";
@@ -210,12 +216,32 @@ impl Tx<'_> {
 
     /// Every point of a metric, each once, by time, step and value.
     pub fn history(&mut self, run: i64, key: &str) -> Result<Vec<Point>, Error> {
+        let loose = self.loose_points(run, Some(key))?.remove(key).unwrap_or_default();
+        self.whole_history(run, key, loose)
+    }
+
+    /// Shows the history of each of some metrics of a run, one after the other: together they may be large. What is not
+    /// folded yet is read once for all of them.
+    pub fn histories<'k>(
+        &mut self,
+        run: i64,
+        keys: impl Iterator<Item = &'k str>,
+        mut show: impl FnMut(Vec<Point>),
+    ) -> Result<(), Error> {
+        let mut loose = self.loose_points(run, None)?;
+        for key in keys {
+            show(self.whole_history(run, key, loose.remove(key).unwrap_or_default())?);
+        }
+        Ok(())
+    }
+
+    fn whole_history(&mut self, run: i64, key: &str, loose: Vec<Point>) -> Result<Vec<Point>, Error> {
         let sql = "select points from point_chunks where run = ?1 and key = ?2 order by n";
         let mut all = Vec::new();
         for mut row in self.fetch(sql, &[run.into(), key.into()])? {
             all.extend(decoded(&row.blob(0)?)?);
         }
-        all.extend(self.loose_points(run, Some(key))?.remove(key).unwrap_or_default());
+        all.extend(loose);
         let mut all = points::dedup(&all);
         if !all.is_sorted_by(|a, b| points::history_order(a, b).is_le()) {
             all.sort_by(points::history_order);

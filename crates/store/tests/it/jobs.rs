@@ -146,6 +146,21 @@ async fn whoever_uses_data_or_an_environment_is_found_by_it() {
     assert!(elsewhere.is_empty());
 }
 
+#[tokio::test]
+async fn a_pipeline_is_found_by_each_of_its_components() {
+    let (_home, store) = fresh();
+    let pipeline = insert(&store, NewJob { kind: "Pipeline", ..new_job("p") }).await.unwrap();
+    let labels = ["clean:1".to_owned(), "train:2".to_owned()].into();
+    store.write(move |tx| tx.add_components(pipeline, &labels)).await.unwrap();
+    let found = store.read(|tx| {
+        let of = |tx: &mut store::Tx<'_>, label| tx.users_of("w", Used::Component(label), 10);
+        Ok((of(tx, "clean:1")?, of(tx, "train:2")?, of(tx, "train:1")?))
+    });
+    let (clean, train, other) = found.await.unwrap();
+    assert_eq!([clean.len(), train.len(), other.len()], [1, 1, 0]);
+    assert_eq!((clean[0].job.as_str(), clean[0].input.as_str()), ("p", "clean:1"));
+}
+
 async fn insert(store: &Store, new: NewJob) -> Result<i64, Error> {
     store.write(move |tx| tx.insert_job(&new)).await
 }

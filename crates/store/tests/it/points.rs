@@ -42,6 +42,15 @@ async fn what_is_shown_is_the_same_before_and_after_folding() {
     assert_eq!(before.0, wave);
     assert_eq!(before.1, [at(1, 0.25), at(3, 0.5), at(3, 0.75)]);
     assert_eq!(before.2["acc"], at(3, 0.75));
+    log(&store, run, "acc", vec![at(7, 1.0)]).await;
+    let together = store.read(move |tx| {
+        let mut all = Vec::new();
+        tx.histories(run, ["loss", "none", "acc"].into_iter(), |history| all.push(history))?;
+        Ok((all, tx.last_points(run)?))
+    });
+    let together = together.await.unwrap();
+    assert_eq!(together.0, [wave, Vec::new(), history(&store, run, "acc").await], "as if each were asked for alone");
+    assert_eq!(together.1, 103, "requests are counted on after folding");
 }
 
 #[tokio::test]

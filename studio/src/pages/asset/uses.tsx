@@ -15,7 +15,7 @@ export function Uses({ kind, name, version }: { kind: string; name: string; vers
       {({ jobs, deployments }) => {
         const rows = [
           ...deployments.map((one) => ({ to: ["endpoints", one.endpoint], shown: `${one.name} of ${one.endpoint}`, as: "model of a deployment", state: one.state })),
-          ...jobs.map((one) => ({ to: ["jobs", one.name], shown: one.displayName, as: one.input === "" ? "environment" : `input ${one.input}`, state: one.status })),
+          ...jobs.map((one) => ({ to: ["jobs", one.name], shown: one.displayName, as: kind === "components" ? "component of a pipeline" : one.input === "" ? "environment" : `input ${one.input}`, state: one.status })),
         ];
         if (rows.length === 0) return <p className="dim">No job and no deployment uses it.</p>;
         return (

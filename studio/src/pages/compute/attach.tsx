@@ -1,5 +1,5 @@
-// Attaching a place to run: a namespace of a Kubernetes cluster, a machine over SSH, a cluster under Slurm; and making a
-// cluster whose nodes come and go.
+// Attaching a place to run: a namespace of a Kubernetes cluster, a machine over SSH, a cluster under Slurm; making a
+// cluster whose nodes come and go, and a pool that stands for several targets.
 import { useState } from "react";
 import { ask } from "../../api/call.ts";
 import { clusters, compute_put } from "../../api/routes.ts";
@@ -8,13 +8,14 @@ import { useData } from "../../parts/data.ts";
 import { Choice, Field, Form } from "../../parts/form.tsx";
 import { useScope } from "../../parts/scope.ts";
 
-export type Kind = "Kubernetes" | "VirtualMachine" | "Slurm" | "AmlCompute";
+export type Kind = "Kubernetes" | "VirtualMachine" | "Slurm" | "AmlCompute" | "Pool";
 
 type Draft = Record<string, string>;
 
 /** What a form of its kind asks for, and the body it becomes. */
 const BODIES: Record<Kind, (draft: Draft) => Record<string, unknown>> = {
   AmlCompute: (draft) => ({ computeType: "AmlCompute", properties: managed(draft) }),
+  Pool: ({ targets = "", maxData }) => ({ computeType: "Pool", properties: given({ targets: words(targets), maxData }) }),
   Kubernetes: ({ cluster, namespace }) => ({ computeType: "Kubernetes", resourceId: cluster, properties: { namespace } }),
   VirtualMachine: (draft) => ({ computeType: "VirtualMachine", properties: { address: draft["address"], ...login(draft), slots: Number(draft["slots"] || 1) } }),
   Slurm: (draft) => ({
@@ -31,10 +32,23 @@ const BODIES: Record<Kind, (draft: Draft) => Record<string, unknown>> = {
   }),
 };
 
-/** Where it is not said what brings nodes, they are processes of the server's machine. */
-function managed({ size, least, most, idle, program }: Draft): Record<string, unknown> {
+function managed(draft: Draft): Record<string, unknown> {
+  const { size, least, most, idle, tier } = draft;
   const scaleSettings = { minNodeCount: Number(least || 0), maxNodeCount: Number(most || 1), nodeIdleTimeBeforeScaleDown: `PT${Number(idle || 120)}S` };
-  return given({ vmSize: size, scaleSettings, nodeProvider: program ? { type: "command", program } : undefined });
+  return { vmSize: size, vmPriority: tier, scaleSettings, nodeProvider: provider(draft) };
+}
+
+/** What brings the nodes. */
+function provider({ provider: type, program, serverUrl, user, by, password, privateKey, port, hosts = "" }: Draft): Record<string, unknown> {
+  if (type === "command") return given({ type, program, serverUrl });
+  if (type !== "ssh") return { type: "process" };
+  const named = hosts.split("\n").map((line) => words(line)).filter(([address]) => address !== undefined);
+  const secret = by === "password" ? { password } : by === "key" ? { privateKey } : {};
+  return given({ type, user, port: Number(port || 22), ...secret, hosts: named.map(([address, hostKey]) => given({ address, hostKey })) });
+}
+
+function words(text: string): string[] {
+  return text.split(/[\s,]+/).filter(Boolean);
 }
 
 function given(map: Record<string, unknown>): Record<string, unknown> {
@@ -51,19 +65,20 @@ const TITLES: Record<Kind, string> = {
   VirtualMachine: "Attach a machine over SSH",
   Slurm: "Attach a Slurm cluster",
   AmlCompute: "Make a cluster",
+  Pool: "Make a pool",
 };
 
 export function Attach({ kind, close, done }: { kind: Kind; close: () => void; done: () => void }) {
   const { names } = useScope();
   const [name, setName] = useState("");
-  const [draft, setDraft] = useState<Draft>({ namespace: "default", port: "22", slots: "1", by: "key", size: "Standard_DS1_v2", least: "0", most: "2", idle: "120" });
+  const [draft, setDraft] = useState<Draft>({ namespace: "default", port: "22", slots: "1", by: "key", size: "Standard_DS1_v2", least: "0", most: "2", idle: "120", tier: "Dedicated", provider: "process" });
   const send = async () => {
     await ask(compute_put, { ...names, name }, { body: { location: "local", properties: BODIES[kind](draft) } });
     done();
   };
   const field = (key: string) => ({ value: draft[key] ?? "", set: (value: string) => setDraft({ ...draft, [key]: value }) });
   return (
-    <Form title={TITLES[kind]} does={kind === "AmlCompute" ? "Make it" : "Attach"} send={send} close={close}>
+    <Form title={TITLES[kind]} does={kind === "AmlCompute" || kind === "Pool" ? "Make it" : "Attach"} send={send} close={close}>
       <Field label="Name of the target" value={name} set={setName} hint="Jobs say compute: azureml:NAME" />
       {kind === "Kubernetes" && <Kubernetes field={field} />}
       {kind === "VirtualMachine" && <Field label="Address" {...field("address")} />}
@@ -76,7 +91,26 @@ export function Attach({ kind, close, done }: { kind: Kind; close: () => void; d
           <Field label="Nodes at least" type="number" {...field("least")} />
           <Field label="Nodes at most" type="number" {...field("most")} />
           <Field label="Seconds without work until a node goes" type="number" {...field("idle")} />
-          <Field label="Program that brings nodes" optional {...field("program")} hint="The name of a file in the folder providers of the server's home; without one, nodes are processes of the server's machine" />
+          <Choice label="Tier" {...field("tier")} options={[["Dedicated", "dedicated"], ["LowPriority", "low priority: nodes may be taken back"]]} />
+          <Choice label="Nodes are" {...field("provider")} options={[["process", "parts of the server's machine"], ["ssh", "machines that are there, over SSH"], ["command", "brought by a program of yours"]]} />
+          {draft["provider"] === "ssh" && (
+            <>
+              <Field label="Machines" lines={3} {...field("hosts")} hint="One a line: its address, then the fingerprint of its key (SHA256:…)" />
+              <Login field={field} by={draft["by"] ?? "key"} many />
+            </>
+          )}
+          {draft["provider"] === "command" && (
+            <>
+              <Field label="Program" {...field("program")} hint="The name of a file in the folder providers of the server's home" />
+              <Field label="Server, as nodes reach it" optional {...field("serverUrl")} hint="https://…; the address the server listens at where it is empty" />
+            </>
+          )}
+        </>
+      )}
+      {kind === "Pool" && (
+        <>
+          <Field label="Targets" {...field("targets")} hint="Their names, the first choice first; a job goes to the first that is well and has room" />
+          <Field label="Most data that may travel" optional {...field("maxData")} hint="As in 10GiB; a job with more stays where its data lie" />
         </>
       )}
       {kind === "Slurm" && (
@@ -107,7 +141,7 @@ function Kubernetes({ field }: { field: Bind }) {
   );
 }
 
-function Login({ field, by }: { field: Bind; by: string }) {
+function Login({ field, by, many = false }: { field: Bind; by: string; many?: boolean }) {
   return (
     <>
       <Field label="Port" type="number" {...field("port")} />
@@ -115,7 +149,7 @@ function Login({ field, by }: { field: Bind; by: string }) {
       <Choice label="Signs in with" {...field("by")} options={[["key", "a private key"], ["password", "a password"], ["none", "the keys of whoever runs the server"]]} />
       {by === "key" && <Field label="Private key" lines={4} {...field("privateKey")} hint="Sealed in the server's store and never shown" />}
       {by === "password" && <Field label="Password" type="password" {...field("password")} />}
-      <Field label="Fingerprint of the host's key" optional {...field("hostKey")} hint="SHA256:…; without it, the checks show what the machine says and you vouch for it then" />
+      {!many && <Field label="Fingerprint of the host's key" optional {...field("hostKey")} hint="SHA256:…; without it, the checks show what the machine says and you vouch for it then" />}
     </>
   );
 }

@@ -23,8 +23,11 @@ export function Checks({ target, changed }: { target: Compute; changed: () => vo
   };
   // A change of nothing checks all over again.
   const patch = (properties: Record<string, unknown>) => ask(compute_patch, params, { body: { properties: { properties } } }).then(told, setProblem);
+  // A cluster's nodes go with it; what else was attached stays as it is.
+  const made = target.properties.computeType === "AmlCompute" || target.properties.computeType === "Pool";
   const detach = () => {
-    if (window.confirm(`Detach ${target.name}? What lies there stays as it is.`)) ask(compute_delete, params, { query: { underlyingResourceAction: "Detach" } }).then(told, setProblem);
+    const question = made ? `Delete ${target.name}?` : `Detach ${target.name}? What lies there stays as it is.`;
+    if (window.confirm(question)) ask(compute_delete, params, { query: { underlyingResourceAction: "Detach" } }).then(told, setProblem);
   };
   const key = strangeKey(checks);
   const cluster = target.properties.resourceId?.split("/").at(-1);
@@ -55,10 +58,10 @@ export function Checks({ target, changed }: { target: Compute; changed: () => vo
       {works && (
         <div className="bar">
           {key !== undefined && <button type="button" onClick={vouch}>This is its key…</button>}
-          {target.properties.provisioningState !== "Creating" && (
+          {target.properties.provisioningState !== "Creating" && target.properties.computeType !== "Pool" && (
             <button type="button" onClick={() => void patch(namespace === undefined ? {} : { namespace })}>Check again</button>
           )}
-          <button type="button" className="quiet" onClick={detach}>Detach…</button>
+          <button type="button" className="quiet" onClick={detach}>{made ? "Delete…" : "Detach…"}</button>
         </div>
       )}
       {problem !== undefined && <Problem error={problem} />}

@@ -1,18 +1,17 @@
-// Jobs that a job started: the steps of a pipeline as a graph, the trials of a sweep with the best so far.
+// Jobs that a job started: the steps of a pipeline as a graph; those of a sweep are its trials.
 import { ask } from "../../api/call.ts";
 import { job_graph } from "../../api/routes.ts";
-import type { Job, Run } from "../../api/shapes.ts";
+import type { Job } from "../../api/shapes.ts";
 import { useData } from "../../parts/data.ts";
 import { Choice } from "../../parts/form.tsx";
 import { ask as look, at, go, usePlace } from "../../parts/place.ts";
-import { search } from "../../parts/runs.ts";
 import { useScope } from "../../parts/scope.ts";
-import { Badge, Card, Empty, Link, List, Said, Wait } from "../../parts/show.tsx";
-import { mood, number, status } from "../../parts/words.ts";
+import { Badge, Card, Link, List, Said, Wait } from "../../parts/show.tsx";
+import { mood } from "../../parts/words.ts";
 import { layers, type Step } from "./layers.ts";
+import { Trials } from "./trials.tsx";
 
 const EVERY_MS = 2000;
-const MOST = 1000;
 
 export function Children({ job, over }: { job: Job; over: boolean }) {
   return job.properties.jobType === "Pipeline" ? <Steps name={job.name} over={over} /> : <Trials job={job} over={over} />;
@@ -92,48 +91,5 @@ function Graph({ steps }: { steps: Step[] }) {
         })}
       </svg>
     </div>
-  );
-}
-
-interface Objective {
-  primaryMetric?: string;
-  goal?: string;
-}
-
-function Trials({ job, over }: { job: Job; over: boolean }) {
-  const { names, workspace } = useScope();
-  const { primaryMetric = "", goal } = (job.properties["objective"] ?? {}) as Objective;
-  const filter = `tags.\`mlflow.parentRunId\` = '${job.name}'`;
-  const trials = useData(`trials ${job.name}`, (signal) => search(names, { filter, limit: MOST }, signal), over ? 0 : EVERY_MS);
-  const score = (run: Run) => run.data.metrics?.find(({ key }) => key === primaryMetric)?.value;
-  const better = (a: Run, b: Run) => {
-    const [x, y] = [Number(score(a) ?? NaN), Number(score(b) ?? NaN)];
-    if (Number.isNaN(x) || Number.isNaN(y)) return Number(Number.isNaN(x)) - Number(Number.isNaN(y));
-    return goal?.toLowerCase() === "minimize" ? x - y : y - x;
-  };
-  return (
-    <Wait on={trials}>
-      {({ runs }) => {
-        const sorted = [...runs].sort(better);
-        const params = [...new Set(runs.flatMap(({ data }) => (data.params ?? []).map(({ key }) => key)))].slice(0, 8);
-        const all = runs.map(({ info }) => info.run_id).join(",");
-        if (runs.length === 0) return <Empty>No trial has started yet.</Empty>;
-        return (
-          <Card title={`Trials (${runs.length}), the best first`} aside={<Link to={at(workspace.name, ["compare"], { runs: all })}>Compare them</Link>}>
-            <List
-              label="Trials"
-              rows={sorted}
-              id={(run) => run.info.run_id}
-              columns={[
-                ["Name", (run) => <Link to={at(workspace.name, ["jobs", run.info.run_id])}>{run.info.run_name}</Link>],
-                ["Status", (run) => <Badge status={status(run.info.status)} />],
-                [primaryMetric || "Metric", (run) => { const value = score(run); return value === undefined ? "" : number(value); }],
-                ...params.map((key): [string, (run: Run) => string] => [key, (run) => run.data.params?.find((one) => one.key === key)?.value ?? ""]),
-              ]}
-            />
-          </Card>
-        );
-      }}
-    </Wait>
   );
 }

@@ -1,5 +1,5 @@
 // What a job logs, drawn as it comes. The stream resumes by itself where it was cut off.
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { address } from "../../api/call.ts";
 import { job_metrics_stream } from "../../api/routes.ts";
 import type { Line, Metrics, Point } from "../../api/shapes.ts";
@@ -18,13 +18,20 @@ interface Held {
   over: boolean;
 }
 
-function useStream(name: string): Held {
+const NOTHING: Held = { lines: new Map(), leftOut: 0, ready: false, over: false };
+
+/** The lines of a run; of one with very many metrics, those with `part` in their name. */
+function useStream(name: string, part: string): Held {
   const { names } = useScope();
-  const [held, setHeld] = useState<Held>({ lines: new Map(), leftOut: 0, ready: false, over: false });
+  const [held, setHeld] = useState(NOTHING);
   const inSight = useInSight();
+  const asked = useRef(part);
   useEffect(() => {
-    if (!inSight || held.over) return;
-    const source = new EventSource(address(job_metrics_stream, { ...names, name }, { points: POINTS }));
+    const same = asked.current === part;
+    if (!inSight || (held.over && same)) return;
+    if (!same) setHeld((old) => ({ ...old, over: false }));
+    asked.current = part;
+    const source = new EventSource(address(job_metrics_stream, { ...names, name }, { points: POINTS, part: part || undefined }));
     source.addEventListener("metrics", (event: MessageEvent<string>) => {
       const { value, leftOut } = JSON.parse(event.data) as Metrics;
       setHeld((old) => ({ ...old, ready: true, leftOut, lines: new Map(value.map(({ key, points }) => [key, points])) }));
@@ -42,17 +49,24 @@ function useStream(name: string): Held {
       setHeld((old) => ({ ...old, over: true }));
     });
     return () => source.close();
-  }, [names, name, inSight]);
+  }, [names, name, part, inSight]);
   return held;
 }
 
 export function MetricsTab({ name }: { name: string }) {
-  const { lines, leftOut, ready, over } = useStream(name);
   const [look, setLook] = useState<Look>({ x: "step", smooth: 0, log: false });
   const [wanted, setWanted] = useState("");
+  const [part, setPart] = useState("");
+  const { lines, leftOut, ready, over } = useStream(name, part);
+  // What is not here is asked for, once typing rests; what was asked for once is asked for anew.
+  const wide = leftOut > 0 || part !== "";
+  useEffect(() => {
+    const timer = window.setTimeout(() => wide && setPart(wanted), 300);
+    return () => window.clearTimeout(timer);
+  }, [wanted, wide]);
   const keys = useMemo(() => [...lines.keys()].filter((key) => key.includes(wanted)).sort(), [lines, wanted]);
   if (!ready) return <div className="skeleton" aria-busy="true" aria-label="loading" />;
-  if (lines.size === 0) {
+  if (lines.size === 0 && part === "") {
     return <Empty command={'mlflow.log_metric("loss", loss, step=step)'}>{over ? "Nothing was logged." : "Nothing was logged yet; what is will be drawn here."} In a job&apos;s script:</Empty>;
   }
   return (
@@ -81,8 +95,9 @@ export function MetricsTab({ name }: { name: string }) {
           <OneLine key={key} name={key} points={lines.get(key) ?? []} look={look} />
         ))}
       </div>
-      {keys.length > CHARTS && <p className="dim">{keys.length - CHARTS} more; type a part of a name to see others.</p>}
-      {leftOut > 0 && <p className="dim">{leftOut} metrics are not shown here; `peregrine job metrics` has all.</p>}
+      {keys.length > CHARTS && leftOut === 0 && <p className="dim">{keys.length - CHARTS} more; type a part of a name to see others.</p>}
+      {keys.length === 0 && <p className="dim">No metric has this in its name.</p>}
+      {leftOut > 0 && <p className="dim">{leftOut} more metrics are there; type a part of a name to see others.</p>}
     </>
   );
 }

@@ -1,31 +1,15 @@
 // How the table of jobs is asked: a filter with completion, columns, and views that are kept.
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
-import type { Run } from "../../api/shapes.ts";
 import { ask } from "../../parts/place.ts";
 
 const ATTRIBUTES = ["attributes.status", "attributes.run_name", "attributes.start_time", "attributes.user_id"];
 const STATES = ["'RUNNING'", "'SCHEDULED'", "'FINISHED'", "'FAILED'", "'KILLED'"];
 
-/** Every param, metric and tag of some runs, as the filter names them. */
-export function keysOf(runs: Run[]): string[] {
-  const all = new Set<string>();
-  for (const { data } of runs) {
-    for (const { key } of data.metrics ?? []) all.add(`metrics.${key}`);
-    for (const { key } of data.params ?? []) all.add(`params.${key}`);
-    for (const { key } of data.tags ?? []) if (!key.startsWith("mlflow.")) all.add(`tags.${key}`);
-  }
-  return [...all].sort();
-}
-
-export function Filter({ value, seen, set }: { value: string; seen: Run[]; set: (filter: string) => void }) {
+export function Filter({ value, keys, set }: { value: string; keys: string[]; set: (filter: string) => void }) {
   const [text, setText] = useState(value);
   const [chosen, setChosen] = useState(-1);
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => setText(value), [value]);
-  // What was seen before is offered too: a filter that is wrong shows no rows to learn from.
-  const known = useRef(new Set<string>());
-  for (const key of useMemo(() => keysOf(seen), [seen])) known.current.add(key);
-  const keys = [...known.current];
   const word = /[\w.'`]*$/.exec(text)?.[0] ?? "";
   const state = /status\s*!?=\s*'?\w*$/.test(text);
   const fitting = (state ? STATES : [...ATTRIBUTES, ...keys.map(quoted)]).filter((key) => word !== "" && key.startsWith(word) && key !== word);
@@ -80,9 +64,9 @@ function quoted(name: string): string {
   return /^[A-Za-z_]\w*$/.test(key) ? name : `${kind}.\`${key}\``;
 }
 
-export function Chooser({ seen, chosen, set }: { seen: Run[]; chosen: string[]; set: (columns: string[]) => void }) {
+export function Chooser({ seen, chosen, set }: { seen: string[]; chosen: string[]; set: (columns: string[]) => void }) {
   const [wanted, setWanted] = useState("");
-  const keys = useMemo(() => [...new Set([...chosen, ...keysOf(seen)])], [seen, chosen]);
+  const keys = useMemo(() => [...new Set([...chosen, ...seen])], [seen, chosen]);
   const flip = (key: string) => set(chosen.includes(key) ? chosen.filter((one) => one !== key) : [...chosen, key]);
   return (
     <details className="menu">

@@ -17,7 +17,11 @@ export interface Table {
   count: number;
   more: boolean;
   ready: boolean;
-  loaded: Run[];
+  /** How many rows are here, and all of them. */
+  known: number;
+  loaded: () => Run[];
+  /** Every param, metric and tag seen so far; another list only when there is another. */
+  keys: string[];
   error: Error | undefined;
   row: (index: number) => Run | undefined;
   sight: (first: number, last: number) => void;
@@ -26,12 +30,13 @@ export interface Table {
 
 interface Held {
   pages: ReadonlyMap<number, Run[]>;
+  keys: string[];
   more: boolean;
   ready: boolean;
   error?: Error;
 }
 
-const NOTHING: Held = { pages: new Map(), more: false, ready: false };
+const NOTHING: Held = { pages: new Map(), keys: [], more: false, ready: false };
 
 export function useRuns(names: Scope["names"], asked: Asked): Table {
   const [held, setHeld] = useState(NOTHING);
@@ -70,7 +75,8 @@ export function useRuns(names: Scope["names"], asked: Asked): Table {
       }
     };
     inSight.current = [0, 0];
-    if (turn === 0) setHeld(NOTHING);
+    // What was seen before is offered on: a filter that is wrong shows no rows to learn from.
+    if (turn === 0) setHeld(({ keys }) => ({ ...NOTHING, keys }));
     fetchPages(() => true);
     look.current = () => fetchPages((page) => !current.current.pages.has(page));
     const timer = window.setInterval(() => !document.hidden && fetchPages(() => true), EVERY_MS);
@@ -91,7 +97,9 @@ export function useRuns(names: Scope["names"], asked: Asked): Table {
       count: known + (held.more ? 20 : 0),
       more: held.more,
       ready: held.ready,
-      loaded: [...held.pages.values()].flat(),
+      known: [...held.pages.values()].reduce((sum, page) => sum + page.length, 0),
+      loaded: () => [...held.pages.values()].flat(),
+      keys: held.keys,
       error: held.error,
       row: (index: number) => held.pages.get(Math.floor(index / PAGE))?.[index % PAGE],
       sight,
@@ -108,5 +116,16 @@ function merged(old: Held, page: number, runs: Run[], more: boolean): Held {
   pages.set(page, runs);
   for (const other of [...pages.keys()]) if (!more && other > page) pages.delete(other);
   const last = Math.max(...pages.keys());
-  return { pages, more: page === last ? more : old.more, ready: true };
+  return { pages, keys: withKeys(old.keys, runs), more: page === last ? more : old.more, ready: true };
+}
+
+/** The names of params, metrics and tags as the filter says them, with those of some more runs. */
+function withKeys(known: string[], runs: Run[]): string[] {
+  const all = new Set(known);
+  for (const { data } of runs) {
+    for (const { key } of data.metrics ?? []) all.add(`metrics.${key}`);
+    for (const { key } of data.params ?? []) all.add(`params.${key}`);
+    for (const { key } of data.tags ?? []) if (!key.startsWith("mlflow.")) all.add(`tags.${key}`);
+  }
+  return all.size === known.length ? known : [...all].sort();
 }

@@ -1,4 +1,5 @@
-//! Where a version of an asset is used: by jobs as an input or environment, by deployments as their model.
+//! Where a version of an asset is used: by jobs as an input or environment, by pipelines as a component, by deployments
+//! as their model.
 
 use super::{At, key, noun};
 use crate::{app::App, http::change, problem::Problem, resolve};
@@ -20,8 +21,13 @@ pub(crate) async fn uses(State(app): State<App>, Path(at): Path<At>) -> Result<J
     let (jobs, deployments) = change::look(&app, move |tx| {
         let label = format!("{}:{}", key.name, key.version);
         let Some(row) = tx.asset(&key)? else { return Err(Problem::not_found(noun(&key.kind), &label).into()) };
-        if key.kind == "environments" {
-            return Ok((tx.users_of(&workspace.name, Used::Environment(&label), SHOWN)?, Vec::new()));
+        let by_label = match key.kind.as_str() {
+            "environments" => Some(Used::Environment(&label)),
+            "components" => Some(Used::Component(&label)),
+            _ => None,
+        };
+        if let Some(used) = by_label {
+            return Ok((tx.users_of(&workspace.name, used, SHOWN)?, Vec::new()));
         }
         let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
         let uri = ["dataUri", "modelUri"].iter().find_map(|field| body[*field].as_str()).unwrap_or_default();

@@ -5,7 +5,7 @@ use crate::{app::App, http::sharing, problem::Problem, resolve};
 use api::arm;
 use domain::{
     JobName, JobState, Plan, Search,
-    pipeline::{Graph, StepJob},
+    pipeline::StepJob,
     sharing::Holder,
     spec::{Mistake, check},
 };
@@ -51,7 +51,12 @@ pub(crate) fn submit(
                 tx.add_event(seq, new.at, "notice", &pooled.notice)?;
             }
         }
-        Some(leader) => tx.put_conductor(seq, &leader)?,
+        Some(leader) => {
+            tx.put_conductor(seq, &leader)?;
+            if let Leader::Graph(woven) = &leader {
+                tx.add_components(seq, &woven.components)?;
+            }
+        }
         None => {}
     }
     Ok(Submitted::Accepted(Box::new(born(seq, new))))
@@ -84,10 +89,10 @@ fn plans<'p>(new: &'p NewJob, leader: Option<&'p Leader>) -> Vec<(&'p str, &'p P
         Some(Leader::Pool(pooled)) => {
             pooled.choices.iter().take(1).map(|one| (one.target.as_str(), &one.plan)).collect()
         }
-        Some(Leader::Graph(graph)) => {
+        Some(Leader::Graph(woven)) => {
             let run =
                 |one: &'p domain::pipeline::Step| step(one.search.as_ref().map_or(&one.job, |search| &search.trial));
-            graph.steps.iter().map(run).collect()
+            woven.graph.steps.iter().map(run).collect()
         }
         Some(Leader::Search(search)) => vec![step(&search.trial)],
     }
@@ -100,7 +105,7 @@ pub(crate) type Prepared = Result<(NewJob, Option<Leader>), Vec<Mistake>>;
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum Leader {
-    Graph(Graph),
+    Graph(Box<resolve::Woven>),
     Search(Box<Search>),
     /// It does not consist of others, but where it runs is still to be chosen.
     #[serde(skip)]
@@ -156,17 +161,17 @@ fn pipeline(
     (name, properties): (&JobName, &Value),
     by: String,
 ) -> Result<Prepared, Error> {
-    let woven = match resolve::weave(app, workspace, tx, name, properties)? {
-        Ok(woven) => woven,
+    let mut woven = match resolve::weave(app, workspace, tx, name, properties)? {
+        Ok(woven) => Box::new(woven),
         Err(mistakes) => return Ok(Err(mistakes)),
     };
     let new = NewJob {
         workspace: workspace.name.clone(),
         name: name.clone(),
         body: properties.to_string(),
-        plan: woven.plan,
+        plan: std::mem::take(&mut woven.plan),
         kind: "Pipeline",
-        experiment: woven.experiment,
+        experiment: std::mem::take(&mut woven.experiment),
         target: String::new(),
         cluster: NOWHERE.to_owned(),
         priority: 2,
@@ -177,7 +182,7 @@ fn pipeline(
         parent: None,
         reused: None,
     };
-    Ok(Ok((new, Some(Leader::Graph(woven.graph)))))
+    Ok(Ok((new, Some(Leader::Graph(woven)))))
 }
 
 fn sweep(

@@ -2,7 +2,7 @@
 
 use crate::{app::App, http::sharing};
 use domain::{
-    JobState, Timestamp,
+    JobState, Resources, Timestamp,
     sharing::{
         Holder,
         estimate::{self, Busy},
@@ -35,7 +35,10 @@ pub(super) fn of(app: &App, tx: &mut Tx<'_>, row: &JobRow) -> Result<Wait, Error
     Ok(Wait {
         quotas: ledger.in_use(&holder, &row.target),
         first: first(app, tx, row, &holder)?,
-        expected: if row.cluster == HERE { expected(app, tx, row, now)? } else { None },
+        expected: match Room::look(app, tx)? {
+            Some(room) => room.expected(tx, row)?,
+            None => None,
+        },
     })
 }
 
@@ -73,19 +76,34 @@ fn first(app: &App, tx: &mut Tx<'_>, row: &JobRow, me: &Holder) -> Result<Vec<St
     Ok(ahead.iter().take(NAMED).map(said).collect())
 }
 
-/// When this machine has room for it.
-fn expected(app: &App, tx: &mut Tx<'_>, row: &JobRow, now: Timestamp) -> Result<Option<String>, Error> {
-    let (Some(capacity), Some(plan)) = (app.capacity(), tx.plan(row.job.seq)?) else { return Ok(None) };
-    let mut free = capacity;
-    let mut busy = Vec::new();
-    for HolderJob { job, needs, experiment, timeout, .. } in tx.holders_here()? {
-        free = free.minus(&needs);
-        let started = job.state.started_at();
-        let end = |ms: i64| started.map(|at| Timestamp((at.0 + ms).max(now.0)));
-        let limit =
-            timeout.and_then(|seconds| i64::try_from(seconds).ok()).and_then(|seconds| seconds.checked_mul(1000));
-        let likely = tx.usual_length(&job.workspace, &experiment)?.and_then(end);
-        busy.push(Busy { name: job.name.to_string(), needs, latest: limit.and_then(end), likely });
+/// What is free on this machine and what holds the rest; `None` before its agent has said what it has.
+pub(super) struct Room {
+    free: Resources,
+    busy: Vec<Busy>,
+}
+
+impl Room {
+    pub(super) fn look(app: &App, tx: &mut Tx<'_>) -> Result<Option<Room>, Error> {
+        let (Some(mut free), now) = (app.capacity(), app.now()) else { return Ok(None) };
+        let mut busy = Vec::new();
+        for HolderJob { job, needs, experiment, timeout, .. } in tx.holders_here()? {
+            free = free.minus(&needs);
+            let started = job.state.started_at();
+            let end = |ms: i64| started.map(|at| Timestamp((at.0 + ms).max(now.0)));
+            let limit =
+                timeout.and_then(|seconds| i64::try_from(seconds).ok()).and_then(|seconds| seconds.checked_mul(1000));
+            let likely = tx.usual_length(&job.workspace, &experiment)?.and_then(end);
+            busy.push(Busy { name: job.name.to_string(), needs, latest: limit.and_then(end), likely });
+        }
+        Ok(Some(Room { free, busy }))
     }
-    Ok(estimate::when(&plan.needs(), &free, busy))
+
+    /// When there is room for a job; nothing is known of one that waits for another machine.
+    pub(super) fn expected(&self, tx: &mut Tx<'_>, row: &JobRow) -> Result<Option<String>, Error> {
+        if row.cluster != HERE {
+            return Ok(None);
+        }
+        let plan = tx.plan(row.job.seq)?;
+        Ok(plan.and_then(|plan| estimate::when(&plan.needs(), &self.free, self.busy.clone())))
+    }
 }

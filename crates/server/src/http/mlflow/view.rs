@@ -109,6 +109,6 @@ pub(super) fn point(key: &str, point: &Point) -> Value {
 }
 
 /// A metric's value.
-pub(crate) fn value(value: f64) -> Value {
+pub(super) fn value(value: f64) -> Value {
     if value.is_nan() { json!("NaN") } else { json!(value) }
 }

@@ -87,6 +87,10 @@ async fn a_chart_gets_every_metric_with_its_range_and_few_points() {
     assert!(a["points"].as_array().unwrap().len() <= 10);
     let only = server.get(&format!("jobs/{run}/metrics?key=b")).await.expect(200);
     assert_eq!(only["value"].as_array().unwrap().len(), 1);
+    for (part, count) in [("b", 1), ("", 2), ("none", 0)] {
+        let some = server.get(&format!("jobs/{run}/metrics?part={part}")).await.expect(200);
+        assert_eq!(some["value"].as_array().unwrap().len(), count, "{part}");
+    }
     assert_eq!(server.get("jobs/nobody/metrics").await.refused(404).0, "ResourceNotFound");
     server.get(&format!("jobs/{run}/metrics?points=0")).await.refused(400);
 }
