@@ -24,6 +24,7 @@ mod pool;
 mod prepare;
 mod run;
 mod serve;
+mod sockets;
 mod table;
 mod ticket;
 mod timer;
