@@ -102,9 +102,9 @@ async fn head<R: AsyncRead + Unpin>(
     let mut seen = 0;
     loop {
         match http::scan(bytes, seen) {
-            Scan::End(length) => return Ok(length),
+            Scan::End(length) if length <= MAX_HEAD => return Ok(length),
             Scan::More(to) if to <= MAX_HEAD => seen = to,
-            Scan::More(_) => {
+            Scan::End(_) | Scan::More(_) => {
                 return Err(unreadable(cx, "its head is too long"));
             }
             Scan::BareLine => {
