@@ -1,18 +1,15 @@
 //! Slots: one request at a time in each, a bounded queue before them.
 //!
 //! Taking a free slot costs a few atomic operations. Only when there is none does a request stand in line, and only then
-//! does whoever frees a slot ring. Invariant: while someone waits and a slot is free, someone has been rung.
+//! does whoever frees a slot call. Invariant: while someone waits and a slot is free, someone has been called.
 
 use crate::{
     answer::Answer,
     chance::Chance,
-    table::{Deployment, Live, Replica, Routes},
+    table::{Deployment, Replica, Routes},
     timer::Timer,
 };
-use std::{
-    pin::pin,
-    sync::{Arc, atomic::Ordering::SeqCst},
-};
+use std::sync::{Arc, atomic::Ordering::SeqCst};
 use tokio::time::Instant;
 
 /// A place at a replica, given back when dropped.
@@ -27,9 +24,7 @@ impl Drop for Slot {
         self.replica.release();
         let live = &self.deployment.live;
         live.in_flight.fetch_sub(1, SeqCst);
-        if live.queued.load(SeqCst) > 0 {
-            live.freed.notify_one();
-        }
+        live.line.call();
     }
 }
 
@@ -64,17 +59,8 @@ fn pick<'d>(deployment: &'d Deployment, tried: &[u64], chance: &Chance, now: Ins
     })
 }
 
-/// A place in line; given up when dropped.
-struct Place<'l>(&'l Live);
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.queued.fetch_sub(1, SeqCst);
-    }
-}
-
 /// Waits for a slot of `deployment`: as long as its queue allows, or as long as requests are held for one that has no
-/// replica. Looks at the table anew each time it is rung, for replicas come and go meanwhile.
+/// replica. Looks at the table anew each time it is called, for replicas come and go meanwhile.
 pub(crate) async fn slot(
     routes: &Routes,
     deployment: &Arc<Deployment>,
@@ -82,14 +68,13 @@ pub(crate) async fn slot(
     timer: &mut Timer,
     since: Instant,
 ) -> Result<Slot, Answer> {
-    let live = &deployment.live;
-    if live.queued.load(SeqCst) == 0
+    let line = &deployment.live.line;
+    if line.length() == 0
         && let Some(slot) = free_slot(deployment, &[], chance, since)
     {
         return Ok(slot);
     }
-    let before = live.queued.fetch_add(1, SeqCst);
-    let place = Place(live);
+    let (place, before) = line.join();
     if before >= deployment.max_queued {
         let message = format!("{before} requests wait for deployment `{}` already", deployment.name);
         return Err(Answer::busy("QueueFull", message));
@@ -99,21 +84,20 @@ pub(crate) async fn slot(
     let mut deadline = since;
     let mut current = Arc::clone(deployment);
     loop {
-        let mut freed = pin!(live.freed.notified());
-        freed.as_mut().enable();
         if look {
             current = again(routes, &current)?;
             if let Some(slot) = free_slot(&current, &[], chance, Instant::now()) {
-                drop(place);
+                place.served();
                 pass_on(&current);
                 return Ok(slot);
             }
         }
         look = true;
         deadline = deadline.max(since + if current.replicas.is_empty() { current.hold } else { current.queue_wait });
-        if timer.by(deadline, freed).await.is_none() {
+        if timer.by(deadline, place.called()).await.is_none() {
             return Err(late(&current, since));
         }
+        place.stand_again();
     }
 }
 
@@ -130,11 +114,11 @@ fn again(routes: &Routes, deployment: &Deployment) -> Result<Arc<Deployment>, An
     found.cloned().ok_or_else(gone)
 }
 
-/// One ring may stand for several slots, such as those of a new replica.
+/// One call may stand for several slots, such as those of a new replica.
 fn pass_on(deployment: &Deployment) {
-    let live = &deployment.live;
-    if live.queued.load(SeqCst) > 0 && deployment.replicas.iter().any(|replica| replica.busy() < deployment.slots) {
-        live.freed.notify_one();
+    if deployment.live.line.length() > 0 {
+        let free = deployment.replicas.iter().map(|replica| deployment.slots.saturating_sub(replica.busy())).sum();
+        deployment.live.line.call_for(free);
     }
 }
 

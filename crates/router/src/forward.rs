@@ -12,6 +12,7 @@ use crate::{
     answer::{Answer, Fault},
     http::head::Framing,
     prepare::Plan,
+    sockets,
     table::{Deployment, Replica, Wrong},
     ticket::Ticket,
     timer::Timer,
@@ -210,10 +211,8 @@ async fn connected(replica: &Replica, out: &[u8], cx: &mut Exchange<'_>) -> io::
             Err(_) => {}
         }
     }
-    let connect = cx.timer.within(limits.connect, TcpStream::connect(replica.address)).await;
-    let stream = connect.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))?;
-    let _ = stream.set_nodelay(true);
-    Ok((stream, 0))
+    let connect = cx.timer.within(limits.connect, sockets::connect(replica.address)).await;
+    Ok((connect.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))?, 0))
 }
 
 /// Sends what is left of a whole request, of which so much is written, then receives.

@@ -2,8 +2,8 @@
 //!
 //! `serve` is one connection, `prepare` decides about a request, `admit` hands out slots, `forward` moves bytes. [`Routes`] is the
 //! table that all of it looks things up in: loaded without a lock, swapped whole. Invariants: nothing on the way of a request
-//! takes a lock, calls anyone but a replica, or grows with the length of a body; a request is sent again only while no
-//! byte of it has reached a replica.
+//! that need not wait for a slot takes a lock, and nothing calls anyone but a replica or grows with the length of a body; a
+//! request is sent again only while no byte of it has reached a replica.
 
 mod access_log;
 mod admin;
@@ -18,11 +18,13 @@ mod forward;
 mod http;
 mod http2;
 mod idle;
+mod line;
 mod metrics;
 mod pool;
 mod prepare;
 mod run;
 mod serve;
+mod sockets;
 mod table;
 mod ticket;
 mod timer;

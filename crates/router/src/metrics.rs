@@ -25,7 +25,7 @@ pub(crate) fn render(routes: &Routes) -> String {
     durations(&mut out, &counted);
     let gauges: [Gauge; 5] = [
         ("in_flight_requests", "gauge", "Requests that replicas work on", |d| d.live.in_flight.load(Relaxed).into()),
-        ("queued_requests", "gauge", "Requests that wait for a slot", |d| d.live.queued.load(Relaxed).into()),
+        ("queued_requests", "gauge", "Requests that wait for a slot", |d| d.live.line.length().into()),
         ("replicas", "gauge", "Replicas in the table", |d| d.replicas.len() as u64),
         ("resting_replicas", "gauge", "Replicas left alone for a while because they failed", |d| {
             let now = tokio::time::Instant::now();

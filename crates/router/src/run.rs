@@ -7,6 +7,7 @@ use crate::{
     access_log::AccessLog,
     admin,
     file::{self, RoutesFile},
+    sockets,
     table::Routes,
     tls::{Certificate, Tls, TlsError},
     worker::{self, Parts},
@@ -20,15 +21,7 @@ use std::{
     thread::{self, JoinHandle},
     time::Duration,
 };
-use tokio::{
-    net::{TcpListener, TcpSocket},
-    runtime::Builder,
-    sync::watch,
-    task::LocalSet,
-};
-
-/// Connections that may wait to be accepted.
-const BACKLOG: u32 = 4096;
+use tokio::{net::TcpListener, runtime::Builder, sync::watch, task::LocalSet};
 
 /// How a router runs.
 #[derive(Debug, Clone)]
@@ -225,21 +218,13 @@ fn bind(address: SocketAddr, shared: bool) -> Result<std::net::TcpListener, Star
         // A socket of tokio's has to be made inside a runtime.
         let runtime = Builder::new_current_thread().enable_io().build()?;
         let inside = runtime.enter();
-        let bound = socket(address, shared);
+        let bound = sockets::listen(address, shared);
         drop(inside);
         // Whoever starts a router may be inside a runtime already, where waiting for one to end is not allowed.
         runtime.shutdown_background();
         bound
     };
     bound().map_err(|error| StartError::Listen(address, error))
-}
-
-fn socket(address: SocketAddr, shared: bool) -> io::Result<std::net::TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    socket.set_reuseaddr(true)?;
-    socket.set_reuseport(shared)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)?.into_std()
 }
 
 fn local(listener: &std::net::TcpListener, asked: SocketAddr) -> Result<SocketAddr, StartError> {

@@ -7,7 +7,7 @@
 mod build;
 mod replica;
 
-use crate::{auth::Access, chance::Chance, counts::Counts};
+use crate::{auth::Access, chance::Chance, counts::Counts, line::Line};
 use arc_swap::{ArcSwap, Guard};
 use domain::{
     serving::{Answered, Demand},
@@ -23,7 +23,6 @@ use std::{
     },
     time::Duration,
 };
-use tokio::sync::Notify;
 
 /// The table behind a handle that all workers share. Readers load it; whoever owns the source of routes installs.
 #[derive(Clone)]
@@ -78,9 +77,8 @@ pub(crate) struct Deployment {
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     pub(crate) in_flight: AtomicU32,
-    pub(crate) queued: AtomicU32,
-    /// Rung when a slot is free and someone waits.
-    pub(crate) freed: Notify,
+    /// Who waits for a slot.
+    pub(crate) line: Line,
     pub(crate) counts: Counts,
     /// Copies that were not sent, because there was no room for them.
     pub(crate) unmirrored: AtomicU32,
@@ -195,7 +193,7 @@ impl Deployment {
             endpoint: self.endpoint.to_string(),
             deployment: self.name.to_string(),
             in_flight: self.live.in_flight.load(SeqCst),
-            queued: self.live.queued.load(SeqCst),
+            queued: self.live.line.length(),
             replicas: u32::try_from(self.replicas.len()).unwrap_or(u32::MAX),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use domain::spec::Routes as Spec;
-use std::time::Duration;
+use std::{cell::RefCell, rc::Rc, time::Duration};
 use tokio::task::{JoinSet, LocalSet};
 
 fn spec(replicas: &str, more: &str) -> Spec {
@@ -38,11 +38,13 @@ async fn a_herd_is_served_in_turn_and_never_over_the_limit() {
     let settings = "request_settings: {max_concurrent_requests_per_instance: 2, max_queue_wait_ms: 60000}";
     let routes = Routes::new(&spec(TWO, settings));
     let (mut herd, local) = (JoinSet::new(), LocalSet::new());
-    for _ in 0..200 {
-        let routes = routes.clone();
+    let served: Rc<RefCell<Vec<u32>>> = Rc::default();
+    for number in 0..200 {
+        let (routes, served) = (routes.clone(), Rc::clone(&served));
         herd.spawn_local_on(
             async move {
                 let slot = ask(routes).await.unwrap();
+                served.borrow_mut().push(number);
                 assert!(slot.replica.busy() <= 2);
                 tokio::time::sleep(Duration::from_millis(2)).await;
             },
@@ -50,6 +52,7 @@ async fn a_herd_is_served_in_turn_and_never_over_the_limit() {
         );
     }
     local.run_until(herd.join_all()).await;
+    assert!(served.borrow().is_sorted(), "first come, first served: {served:?}");
     assert_eq!(routes.demand()[0], domain::serving::Demand { in_flight: 0, queued: 0, ..routes.demand()[0].clone() });
 }
 

@@ -6,10 +6,7 @@ use super::{Exchange, connected, judge, once};
 use crate::{admit, table::Deployment, ticket::Ticket, worker::Worker};
 use std::{
     rc::Rc,
-    sync::{
-        Arc,
-        atomic::Ordering::{Relaxed, SeqCst},
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
 };
 use tokio::{io::sink, time::Instant};
 
@@ -25,7 +22,7 @@ pub(super) fn missed(shadow: &Deployment) {
 pub(super) fn start(worker: &Rc<Worker>, shadow: Arc<Deployment>, mut copy: Vec<u8>) {
     let mut mirrors = worker.mirrors.borrow_mut();
     while mirrors.try_join_next().is_some() {}
-    let free = mirrors.len() < MOST && shadow.live.queued.load(SeqCst) == 0;
+    let free = mirrors.len() < MOST && shadow.live.line.length() == 0;
     let slot = if free { admit::free_slot(&shadow, &[], &worker.chance, Instant::now()) } else { None };
     let Some(slot) = slot else {
         worker.buffers.put(copy);

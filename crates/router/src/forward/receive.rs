@@ -35,7 +35,7 @@ pub(super) struct Received {
 
 /// How the body goes out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Out {
+pub(super) enum Out {
     /// As it comes; its length is announced, or the end of the connection ends it.
     Plain,
     Chunked,
@@ -102,9 +102,9 @@ async fn head<R: AsyncRead + Unpin>(
     let mut seen = 0;
     loop {
         match http::scan(bytes, seen) {
-            Scan::End(length) => return Ok(length),
+            Scan::End(length) if length <= MAX_HEAD => return Ok(length),
             Scan::More(to) if to <= MAX_HEAD => seen = to,
-            Scan::More(_) => {
+            Scan::End(_) | Scan::More(_) => {
                 return Err(unreadable(cx, "its head is too long"));
             }
             Scan::BareLine => {
@@ -299,26 +299,28 @@ fn ends(body: &Body, read: &io::Result<usize>) -> bool {
 }
 
 /// Where the bytes of one read went.
-struct Used {
-    end: usize,
+pub(super) struct Used {
+    pub(super) end: usize,
     /// What is to be written as it is, from the buffer itself.
-    plain: std::ops::Range<usize>,
+    pub(super) plain: std::ops::Range<usize>,
+    /// Bytes of the body in all.
+    pub(super) data: usize,
 }
 
 /// Takes the body's pieces out of one read: chunks into `out`; plain ones too where they go with the head, else in place.
-fn pieces(
+pub(super) fn pieces(
     body: &mut Body,
     form: Out,
     bytes: &[u8],
     out: &mut Vec<u8>,
     with_head: bool,
 ) -> Result<Used, chunks::BadChunk> {
-    let mut at = 0;
-    let mut plain = 0..0;
+    let (mut at, mut plain, mut length) = (0, 0..0, 0);
     while at < bytes.len() && !body.is_done() {
         let (used, data) = body.take(&bytes[at..])?;
         let data = at + data.start..at + data.end;
         at += used;
+        length += data.len();
         match form {
             Out::Chunked => chunks::chunk(out, &bytes[data]),
             Out::Plain if with_head || !plain.is_empty() || matches!(body, Body::Chunked(_)) => {
@@ -330,7 +332,7 @@ fn pieces(
     if body.is_done() && form == Out::Chunked {
         chunks::last_chunk(out, &body.trailers()?);
     }
-    Ok(Used { end: at, plain })
+    Ok(Used { end: at, plain, data: length })
 }
 
 /// Ends a body that ended with its connection.

@@ -1,9 +1,13 @@
 //! Long bodies: sent to the replica while its answer may already be on its way back.
 
-use super::{Exchange, Failed, Received, receive, send, slow_body};
+use super::{
+    Exchange, Failed, Received, receive,
+    receive::{Out, pieces},
+    send, slow_body,
+};
 use crate::{
     answer::Answer,
-    http::{body::Body, chunks, head::Framing},
+    http::{chunks::BadChunk, head::Framing},
     prepare::Plan,
     timer::Timer,
     worker::{Io, Worker},
@@ -84,17 +88,25 @@ impl Upload<'_> {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
+        let bad = |bad: BadChunk| Failed::from(Answer::client(400, "BadRequest", bad.to_string()));
+        let form = if self.plan.framing == Framing::Chunked { Out::Chunked } else { Out::Plain };
         let mut body = self.plan.framing.body();
         let mut buffer = self.worker.buffers.large();
         let mut out = self.worker.buffers.large();
         out.extend_from_slice(head);
         buffer.append(bytes);
         let sent = loop {
-            let used = self.pieces(&mut body, &buffer, &mut out)?;
-            if replica.write_all(&out).await.is_err() {
+            let with_head = !out.is_empty();
+            let used = pieces(&mut body, form, &buffer, &mut out, with_head).map_err(bad)?;
+            self.count.set(self.count.get() + used.data as u64);
+            if self.count.get() > self.plan.max_body {
+                return Err(Answer::too_large(self.plan.max_body).into());
+            }
+            let piece = if out.is_empty() { &buffer[used.plain] } else { &out[..] };
+            if replica.write_all(piece).await.is_err() {
                 break Sent::Part;
             }
-            buffer.drain(..used);
+            buffer.drain(..used.end);
             out.clear();
             if body.is_done() {
                 break Sent::All;
@@ -110,29 +122,5 @@ impl Upload<'_> {
         self.worker.buffers.put(buffer);
         self.worker.buffers.put(out);
         Ok(sent)
-    }
-
-    /// Puts the pieces of the body into `out`, framed as the head announced them.
-    fn pieces(&self, body: &mut Body, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, Failed> {
-        let bad = |bad: chunks::BadChunk| Failed::from(Answer::client(400, "BadRequest", bad.to_string()));
-        let chunked = self.plan.framing == Framing::Chunked;
-        let mut at = 0;
-        while at < bytes.len() && !body.is_done() {
-            let (used, data) = body.take(&bytes[at..]).map_err(bad)?;
-            let data = &bytes[at + data.start..at + data.end];
-            at += used;
-            self.count.set(self.count.get() + data.len() as u64);
-            if self.count.get() > self.plan.max_body {
-                return Err(Answer::too_large(self.plan.max_body).into());
-            }
-            match chunked {
-                true => chunks::chunk(out, data),
-                false => out.extend_from_slice(data),
-            }
-        }
-        if chunked && body.is_done() {
-            chunks::last_chunk(out, &body.trailers().map_err(bad)?);
-        }
-        Ok(at)
     }
 }

@@ -136,6 +136,7 @@ impl<'b> Request<'_, 'b> {
             // Only this one: an upgrade to another HTTP would let requests past the router unseen.
             Name::Upgrade => upgrade.websocket |= value.eq_ignore_ascii_case(b"websocket"),
             Name::Expect if !value.eq_ignore_ascii_case(b"100-continue") => return Err(BadHead::Expectation),
+            Name::Expect if self.expects => return Err(BadHead::Malformed("`expect` stands twice")),
             Name::Expect => self.expects = true,
             Name::Authorization => once(&mut self.authorization, value, "`authorization` stands twice")?,
             Name::Deployment => once(&mut self.deployment, value, "`azureml-model-deployment` stands twice")?,

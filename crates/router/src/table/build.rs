@@ -9,7 +9,7 @@ use domain::spec::{
 };
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, atomic::Ordering::SeqCst},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -32,9 +32,7 @@ impl Routes {
         leaving.retain(|replica| replica.busy() > 0);
         drop(leaving);
         // Also those whose deployment is gone: they must hear that it is.
-        for deployment in old.deployments().filter(|deployment| deployment.live.queued.load(SeqCst) > 0) {
-            deployment.live.freed.notify_waiters();
-        }
+        old.deployments().for_each(|deployment| deployment.live.line.call_all());
     }
 }
 

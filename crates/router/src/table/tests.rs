@@ -52,7 +52,7 @@ fn demand_is_what_is_at_work_and_waiting() {
     let routes = Routes::new(&spec("{}", ""));
     let table = routes.table();
     let blue = table.endpoint("iris").unwrap().deployment(b"blue").unwrap();
-    blue.live.queued.store(3, SeqCst);
+    let _waiting = [(); 3].map(|()| blue.live.line.join());
     let demand = routes.demand();
     assert_eq!((demand[0].deployment.as_str(), demand[0].queued, demand[0].replicas), ("blue", 3, 0));
     assert_eq!((demand[1].deployment.as_str(), demand[1].queued, demand[1].replicas), ("green", 0, 1));

@@ -1,9 +1,13 @@
 //! Requests that mean harm or make no sense: refused, never forwarded, never fatal.
 
-use super::world::{Answer, KEY, Replica, Wire, World, get, iris, post};
+use super::world::{Answer, KEY, Replica, Wire, World, eventually, get, iris, post};
 use std::{
     io::{Read, Write},
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
 const TO: &str = "POST /api/v1/endpoint/iris/score HTTP/1.1\r\n";
@@ -104,10 +108,15 @@ fn fields_of_one_connection_end_with_it() {
 }
 
 /// A seeded source of bytes and choices.
-struct Dice(AtomicU64);
+pub(crate) struct Dice(AtomicU64);
 
 impl Dice {
-    fn roll(&self, sides: u64) -> u64 {
+    /// Of one round of a run; `PEREGRINE_SEED` makes another run.
+    pub(crate) fn of(round: u64) -> Dice {
+        Dice(AtomicU64::new(number("PEREGRINE_SEED").unwrap_or(7) * 1_000_003 + round))
+    }
+
+    pub(crate) fn roll(&self, sides: u64) -> u64 {
         let state =
             self.0.load(Relaxed).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.0.store(state, Relaxed);
@@ -119,7 +128,30 @@ impl Dice {
     }
 }
 
-/// A request out of parts that are right, odd or wrong, then perhaps with bytes changed.
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// How many rounds to go; `PEREGRINE_FUZZ` makes them more.
+pub(crate) fn rounds(usually: u64) -> u64 {
+    number("PEREGRINE_FUZZ").unwrap_or(usually)
+}
+
+/// Changes, adds or takes away a byte, one time in four.
+fn marred(text: String, dice: &Dice) -> Vec<u8> {
+    let mut bytes = text.into_bytes();
+    if dice.roll(4) == 0 && !bytes.is_empty() {
+        let at = dice.roll(bytes.len() as u64) as usize;
+        match dice.roll(3) {
+            0 => bytes[at] = dice.roll(256) as u8,
+            1 => bytes.insert(at, dice.roll(256) as u8),
+            _ => drop(bytes.remove(at)),
+        }
+    }
+    bytes
+}
+
+/// A request out of parts that are right, odd or wrong, then perhaps with a byte changed.
 fn made(dice: &Dice) -> Vec<u8> {
     let mut text = String::new();
     text += dice.pick(&["POST", "GET", "HEAD", "post", "PUT", "", "P\0ST", "OPTIONS"]);
@@ -138,6 +170,11 @@ fn made(dice: &Dice) -> Vec<u8> {
     text += &dice
         .pick(&["authorization: Bearer KEY\r\n", "authorization: Bearer KEY\r\n", "", "Authorization:Bearer x\r\n"])
         .replace("KEY", KEY);
+    more(text, dice)
+}
+
+/// The rest of a request: fields, a body, perhaps with a byte changed anywhere.
+pub(crate) fn more(mut text: String, dice: &Dice) -> Vec<u8> {
     for _ in 0..dice.roll(4) {
         text += dice.pick(&[
             "content-length: 5\r\n",
@@ -166,32 +203,16 @@ fn made(dice: &Dice) -> Vec<u8> {
         "5;x\r\nhello\r\n0\r\n\r\n",
         "ffffffff\r\n",
     ]);
-    let mut bytes = text.into_bytes();
-    if dice.roll(4) == 0 && !bytes.is_empty() {
-        let at = dice.roll(bytes.len() as u64) as usize;
-        match dice.roll(3) {
-            0 => bytes[at] = dice.roll(256) as u8,
-            1 => bytes.insert(at, dice.roll(256) as u8),
-            _ => drop(bytes.remove(at)),
-        }
-    }
-    bytes
+    marred(text, dice)
 }
 
 /// Every request a replica sees is one that was framed by the router, and one request is at most one.
 #[test]
 fn whatever_is_sent_replicas_see_whole_requests_and_the_router_lives() {
-    let rounds: u64 = std::env::var("PEREGRINE_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(1500);
-    let seed = std::env::var("PEREGRINE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
     let replica = Replica::echo();
-    let many = "request_settings: {max_concurrent_requests_per_instance: 100, request_timeout_ms: 300}";
-    let mut settings = super::world::settings();
-    settings.limits.head = std::time::Duration::from_millis(100);
-    settings.limits.stall = std::time::Duration::from_millis(100);
-    settings.limits.idle = std::time::Duration::from_millis(100);
-    let world = World::with(&iris(&[&replica], many), settings);
-    for round in 0..rounds {
-        let dice = Dice(AtomicU64::new(seed * 1_000_003 + round));
+    let world = impatient(&replica);
+    for round in 0..rounds(1500) {
+        let dice = Dice::of(round);
         let bytes = made(&dice);
         let mut caller = world.connect();
         // In two pieces, so that every state is entered in the middle as well.
@@ -213,7 +234,17 @@ fn whatever_is_sent_replicas_see_whole_requests_and_the_router_lives() {
         }
     }
     assert_eq!(world.score("fine").text(), "fine");
-    super::world::eventually("every slot is free", || world.routes.demand()[0].in_flight == 0);
+    eventually("every slot is free", || world.routes.demand()[0].in_flight == 0);
+}
+
+/// A router that waits for nobody.
+fn impatient(replica: &Replica) -> World {
+    let many = "request_settings: {max_concurrent_requests_per_instance: 100, request_timeout_ms: 300}";
+    let mut settings = super::world::settings();
+    settings.limits.head = Duration::from_millis(100);
+    settings.limits.stall = Duration::from_millis(100);
+    settings.limits.idle = Duration::from_millis(100);
+    World::with(&iris(&[replica], many), settings)
 }
 
 fn well_framed(head: &str, round: u64, shown: &str) {
@@ -255,4 +286,110 @@ fn answers_read_the_same_however_they_are_cut() {
             assert!(got.text().starts_with("hello"), "{answer:?} at {cut}: {got:?}");
         }
     }
+}
+
+/// An answer out of parts that are right, odd or wrong, then perhaps with a byte changed.
+fn answered(dice: &Dice) -> Vec<u8> {
+    let mut text = String::new();
+    text += dice.pick(&["", "", "", "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n", "HTTP/1.1 100 Continue\r\n\r\n"]);
+    text += dice.pick(&["HTTP/1.1 ", "HTTP/1.1 ", "HTTP/1.0 ", "HTTP/2.0 ", "ICY "]);
+    text += dice.pick(&[
+        "200 OK",
+        "200 OK",
+        "200",
+        "204 No",
+        "304 Same",
+        "404 No",
+        "500 Oops",
+        "101 Switch",
+        "99 x",
+        "2000 x",
+    ]);
+    text += dice.pick(&["\r\n", "\r\n", "\r\n", "\n"]);
+    for _ in 0..dice.roll(4) {
+        text += dice.pick(&[
+            "content-length: 5\r\n",
+            "content-length: 0\r\n",
+            "content-length: 99\r\n",
+            "content-length: 5, 5\r\n",
+            "transfer-encoding: chunked\r\n",
+            "transfer-encoding: gzip\r\n",
+            "connection: close\r\n",
+            "connection: upgrade\r\nupgrade: websocket\r\n",
+            "x : y\r\n",
+            "x: y\r\n z\r\n",
+            "x:\0\r\n",
+            "x-request-id: forged\r\n",
+        ]);
+    }
+    text += dice.pick(&["\r\n", "\r\n", "\r\n", "\n", ""]);
+    text += dice.pick(&[
+        "hello",
+        "hello",
+        "",
+        "5\r\nhello\r\n0\r\n\r\n",
+        "5\r\nhello\r\n0\r\nx: y\r\n\r\n",
+        "5\r\nhel",
+        "zz\r\n",
+        "helloHTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nsmuggled",
+    ]);
+    marred(text, dice)
+}
+
+/// Whatever a replica says, its caller gets one answer with our own id, or none, and the next caller gets nothing of it.
+#[test]
+fn whatever_a_replica_answers_callers_see_whole_answers_and_the_router_lives() {
+    let said: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let says = Arc::clone(&said);
+    let replica = Replica::start(move |request, stream| {
+        let fine = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nfine".to_vec();
+        let answer = if request.body == b"fine" { fine } else { says.lock().unwrap().clone() };
+        let _ = stream.write_all(&answer);
+        request.body == b"stay" || request.body == b"fine"
+    });
+    let world = impatient(&replica);
+    for round in 0..rounds(300) {
+        let answer = answered(&Dice::of(round));
+        let shown = String::from_utf8_lossy(&answer).into_owned();
+        *said.lock().unwrap() = answer;
+        let mut caller = world.connect();
+        caller.send(&post("connection: close\r\n", if round % 2 == 0 { "stay" } else { "go" }));
+        let mut got = Vec::new();
+        let _ = caller.stream.read_to_end(&mut got);
+        let (mut wire, mut rest) = (Wire::default(), got.as_slice());
+        let whole = std::iter::from_fn(|| wire.message(&mut rest)).filter(|one| !one.head.starts_with("HTTP/1.1 1"));
+        let heads: Vec<String> = whole.map(|one| one.head.to_ascii_lowercase()).collect();
+        assert!(heads.len() <= 1, "round {round}: {shown:?} -> {heads:?}");
+        for head in heads {
+            let ids = head.lines().filter(|line| line.starts_with("x-request-id:")).count();
+            let fine = head.starts_with("http/1.1 ") && ids == 1 && !head.contains("forged") && !head.contains('\0');
+            assert!(fine, "round {round}: {shown:?} -> {head:?}");
+        }
+        assert_eq!(world.score("fine").text(), "fine", "round {round}: after {shown:?}");
+    }
+    eventually("every slot is free", || world.routes.demand()[0].in_flight == 0);
+}
+
+/// What begins as HTTP/2 and goes on as noise ends its connection and nothing else.
+#[test]
+fn noise_in_the_second_protocol_ends_one_connection() {
+    let replica = Replica::echo();
+    let world = impatient(&replica);
+    for round in 0..rounds(200) {
+        let dice = Dice::of(round);
+        let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        for _ in 0..=dice.roll(6) {
+            // Length, kind, flags, stream: plausible enough to get past the first look.
+            let length = dice.roll(40);
+            bytes.extend([0, 0, length as u8, dice.roll(12) as u8, dice.roll(64) as u8, 0, 0, 0, dice.roll(6) as u8]);
+            bytes.extend((0..length).map(|_| dice.roll(256) as u8));
+        }
+        let mut caller = world.connect();
+        let _ = caller.stream.write_all(&bytes);
+        let _ = caller.stream.shutdown(std::net::Shutdown::Write);
+        let _ = caller.stream.read_to_end(&mut Vec::new());
+    }
+    assert_eq!(world.score("fine").text(), "fine");
+    assert!(replica.seen().iter().all(|seen| seen.body == b"fine"), "noise is no request");
+    eventually("every slot is free", || world.routes.demand()[0].in_flight == 0);
 }
