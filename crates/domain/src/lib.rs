@@ -13,6 +13,7 @@ pub mod gang;
 pub mod job;
 pub mod likeness;
 pub mod machine;
+pub mod mltable;
 pub mod names;
 pub mod parallel;
 pub mod pipeline;
