@@ -21,6 +21,7 @@ mod kubernetes;
 mod managed;
 mod openapi;
 mod parallel;
+mod pipelines;
 mod pod;
 mod postgres;
 mod records;
