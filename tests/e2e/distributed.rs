@@ -141,9 +141,10 @@ fn torch_reduces_over_two_nodes_with_two_processes_each() {
     let home = Home::new();
     home.file("src/reduce.py", REDUCE);
     let (lib, root) = (format!("{0}/usr/lib/x86_64-linux-gnu", root.display()), root.display());
+    let libraries = format!("{root}/lib/x86_64-linux-gnu:{root}/usr/lib:{lib}:{lib}/blas:{lib}/lapack");
     let variables = format!(
         "environment_variables: {{PYTHONPATH: '{root}/usr/lib/python3/dist-packages', \
-         LD_LIBRARY_PATH: '{lib}:{lib}/blas:{lib}/lapack', GLOO_SOCKET_IFNAME: lo}}"
+         LD_LIBRARY_PATH: '{libraries}', GLOO_SOCKET_IFNAME: lo}}"
     );
     let python = format!("{root}/usr/bin/python3.11");
     let python = if Path::new(&python).exists() { python } else { "python3".to_owned() };

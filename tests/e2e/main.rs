@@ -23,6 +23,7 @@ mod nearby;
 mod network;
 mod openapi;
 mod parallel;
+mod pipelines;
 mod pod;
 mod postgres;
 mod records;

@@ -827,23 +827,38 @@ def pipeline_sweep():
     assert ml.data.get("tuned-model", label="latest").path, "the best trial's output is an asset"
 
 
+def component(name, line, inputs, outputs):
+    ports = {"inputs": inputs, "outputs": outputs}
+    spec = {"type": "command", "name": name, "command": line, "environment": "azureml:env1:1", **ports}
+    return load_component(write(f"{name}.yml", json.dumps(spec)))
+
+
+def says_its_word():
+    folder = {"type": "uri_folder"}
+    each = component("eachc", "echo ${{inputs.word}} > ${{outputs.said}}/word.txt", {"word": {"type": "string"}}, {"said": folder})
+    line = "cat $(find ${{inputs.said}}/ -name word.txt | sort) > ${{outputs.all}}/all.txt"
+    return each, component("allsaidc", line, {"said": folder}, {"all": folder})
+
+
+def is_said(made, words):
+    job = ml.jobs.create_or_update(made())
+    assert ended(job.name) == "Completed"
+    ml.jobs.download(job.name, download_path=job.name, output_name="all")
+    assert tree(job.name)["named-outputs/all/all.txt"].split() == words, tree(job.name)
+
+
 @step
 def pipeline_loops():
     from azure.ai.ml.dsl._do_while import do_while
     from azure.ai.ml.dsl._parallel_for import parallel_for
 
-    def component(name, line, inputs, outputs):
-        ports = {"inputs": inputs, "outputs": outputs}
-        spec = {"type": "command", "name": name, "command": line, "environment": "azureml:env1:1", **ports}
-        return load_component(write(f"{name}.yml", json.dumps(spec)))
-
+    each, all_said = says_its_word()
     number, folder = {"type": "integer"}, {"type": "uri_folder"}
     control = {"is_control": True}
     turn = component(
         "turnc", "n=$((${{inputs.n}} + 1)); echo $n > ${{outputs.next}}; echo $n > ${{outputs.seen}}/n.txt; "
                  "if [ $n -lt 3 ]; then echo true; else echo false; fi > ${{outputs.more}}",
         {"n": number}, {"next": {"type": "integer", **control}, "more": {"type": "boolean", **control}, "seen": folder})
-    each = component("eachc", "echo ${{inputs.word}} > ${{outputs.said}}/word.txt", {"word": {"type": "string"}}, {"said": folder})
     gather = component("gatherc", "cat ${{inputs.seen}}/n.txt > ${{outputs.all}}/all.txt; cat $(find ${{inputs.said}}/ -name word.txt | sort) >> "
                        "${{outputs.all}}/all.txt", {"seen": folder, "said": folder}, {"all": folder})
 
@@ -857,14 +872,10 @@ def pipeline_loops():
         return {"all": end.outputs.all}
 
     # The second time turns of the first loop are reused, those of the second have a folder of their own to fill.
-    for round in ("first", "second"):
-        job = ml.jobs.create_or_update(made())
-        assert ended(job.name) == "Completed"
-        ml.jobs.download(job.name, download_path=round, output_name="all")
-        assert tree(round)["named-outputs/all/all.txt"].split() == [b"3", b"a", b"b"], tree(round)
+    for _ in range(2):
+        is_said(made, [b"3", b"a", b"b"])
 
     lister = component("listc", """echo '[{"word": "c"}, {"word": "d"}]' > ${{outputs.list}}""", {}, {"list": {"type": "uri_file"}})
-    all_said = component("allsaidc", "cat $(find ${{inputs.said}}/ -name word.txt | sort) > ${{outputs.all}}/all.txt", {"said": folder}, {"all": folder})
 
     @dsl.pipeline(default_compute="local", experiment_name="pipe")
     def over_what_a_step_makes():
@@ -872,10 +883,25 @@ def pipeline_loops():
         loop = parallel_for(body=said, items=lister().outputs.list, max_concurrency=1)
         return {"all": all_said(said=loop.outputs.said).outputs.all}
 
-    job = ml.jobs.create_or_update(over_what_a_step_makes())
-    assert ended(job.name) == "Completed"
-    ml.jobs.download(job.name, download_path="third", output_name="all")
-    assert tree("third")["named-outputs/all/all.txt"].split() == [b"c", b"d"], tree("third")
+    is_said(over_what_a_step_makes, [b"c", b"d"])
+
+
+@step
+def pipeline_table_loop():
+    from azure.ai.ml.dsl._parallel_for import parallel_for
+
+    each, all_said = says_its_word()
+    lister = component("tablec", r"""printf 'paths:\n- file: ./all.csv\n' > ${{outputs.list}}/MLTable; printf 'word\ne\nf\n' > ${{outputs.list}}/all.csv""",
+                       {}, {"list": {"type": "mltable"}})
+
+    # The rows are made, and each is worked on, on nodes that come for it.
+    @dsl.pipeline(default_compute="cpu-cluster", experiment_name="pipe")
+    def over_rows():
+        said = each(word="nothing")
+        loop = parallel_for(body=said, items=lister().outputs.list)
+        return {"all": all_said(said=loop.outputs.said).outputs.all}
+
+    is_said(over_rows, [b"e", b"f"])
 
 
 @step

@@ -4,6 +4,7 @@
 //! written. What a conductor remembers between passes only saves time; after a failed pass or a restart it is made anew
 //! from what is on record, so that no child is lost or begun twice.
 
+mod left;
 mod pipeline;
 mod reuse;
 mod sweep;

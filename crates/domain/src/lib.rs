@@ -14,6 +14,7 @@ pub mod job;
 pub mod kept;
 pub mod likeness;
 pub mod machine;
+pub mod mltable;
 pub mod names;
 pub mod parallel;
 pub mod pipeline;

@@ -9,7 +9,8 @@ use super::{
 };
 use domain::{
     Place,
-    spec::yaml::{self, Node, Raw},
+    mltable::{FILE, Named, fits, paths, split_pattern},
+    spec::yaml,
 };
 use std::{
     collections::BTreeMap,
@@ -33,8 +34,6 @@ pub struct Evaluated {
     /// What the user should know.
     pub notices: Vec<String>,
 }
-
-const FILE: &str = "MLTable";
 
 impl Data {
     /// Lays out the files that the MLTable in `folder` names below `to`. Addresses in it may be `http(s)`, or object
@@ -81,28 +80,6 @@ impl Data {
     }
 }
 
-/// One item of `paths`.
-#[derive(Debug, PartialEq)]
-struct Named {
-    text: String,
-    is_pattern: bool,
-}
-
-fn paths(table: &Node) -> Result<Vec<Named>, String> {
-    let Some(Node { value: Raw::List(items), .. }) = table.get("paths") else {
-        return Err("it has no list `paths`".to_owned());
-    };
-    let named = |item: &Node| {
-        let found =
-            ["file", "folder", "pattern"].into_iter().find_map(|kind| Some((kind, item.get(kind)?.scalar_text()?)));
-        found.map(|(kind, text)| Named { text: text.trim().to_owned(), is_pattern: kind == "pattern" })
-    };
-    items
-        .iter()
-        .map(|item| named(item).ok_or_else(|| "each of `paths` needs `file`, `folder` or `pattern`".to_owned()))
-        .collect()
-}
-
 fn local_files(folder: &Path, named: &Named) -> Result<Vec<(PathBuf, String)>, Error> {
     let text = named.text.strip_prefix("./").unwrap_or(&named.text).trim_end_matches('/');
     let (base, pattern) = split_pattern(text, named.is_pattern);
@@ -126,67 +103,6 @@ fn collect(path: &Path, prefix: &str, pattern: Option<&str>) -> Result<Vec<(Path
     Ok(entries.map(|entry| (path.join(&entry.name), within(&entry.name))).collect())
 }
 
-/// The folder before the first wildcard, and the rest.
-fn split_pattern(text: &str, is_pattern: bool) -> (&str, Option<&str>) {
-    let Some(wild) = text.find(['*', '?', '[']).filter(|_| is_pattern) else { return (text, None) };
-    match text[..wild].rfind('/') {
-        Some(slash) => (&text[..slash], Some(&text[slash + 1..])),
-        None => ("", Some(text)),
-    }
-}
-
-/// `*` and `?` stay within one part of a name, `**` spans any number of parts.
-fn fits(pattern: &str, name: &str) -> bool {
-    let pattern: Vec<&str> = pattern.split('/').collect();
-    // `reached[i]`: the parts of the name so far can be used up by the first `i` parts of the pattern.
-    let mut reached = vec![false; pattern.len() + 1];
-    reached[0] = true;
-    skip_spans(&pattern, &mut reached);
-    for part in name.split('/') {
-        let mut next = vec![false; pattern.len() + 1];
-        for (i, piece) in pattern.iter().enumerate().filter(|(i, _)| reached[*i]) {
-            if *piece == "**" {
-                next[i] = true;
-            } else if fits_part(piece.as_bytes(), part.as_bytes()) {
-                next[i + 1] = true;
-            }
-        }
-        reached = next;
-        skip_spans(&pattern, &mut reached);
-    }
-    reached[pattern.len()]
-}
-
-/// A `**` may span nothing.
-fn skip_spans(pattern: &[&str], reached: &mut [bool]) {
-    for (i, piece) in pattern.iter().enumerate() {
-        reached[i + 1] |= reached[i] && *piece == "**";
-    }
-}
-
-/// Goes back only to the last `*`, so a hostile pattern costs at most the product of both lengths.
-fn fits_part(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut p, mut n) = (0, 0);
-    let mut back: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                back = Some((p, n));
-                p += 1;
-            }
-            Some(c) if *c == b'?' || *c == name[n] => (p, n) = (p + 1, n + 1),
-            _ => match back {
-                Some((star, start)) => {
-                    (p, n) = (star + 1, start + 1);
-                    back = Some((star, start + 1));
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|c| *c == b'*')
-}
-
 fn lay(from: &Path, to: &Path, copies: bool) -> Result<(), Error> {
     if let Some(parent) = to.parent() {
         make_folder(parent)?;
@@ -197,35 +113,4 @@ fn lay(from: &Path, to: &Path, copies: bool) -> Result<(), Error> {
     }
     let done = if copies { fs::copy(from, to).map(drop) } else { std::os::unix::fs::symlink(from, to) };
     done.map_err(|error| disk(to, "written", error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_fit_as_people_expect() {
-        for (pattern, name, fit) in [
-            ("*.csv", "a.csv", true),
-            ("*.csv", "d/a.csv", false),
-            ("**/*.csv", "d/e/a.csv", true),
-            ("**/*.csv", "a.csv", true),
-            ("d/**", "d/e/f", true),
-            ("a?.txt", "ab.txt", true),
-            ("a?.txt", "a.txt", false),
-            ("*a*b*", "xxaxxbxx", true),
-            ("*a*b", "xxaxxbxx", false),
-        ] {
-            assert_eq!(fits(pattern, name), fit, "{pattern} {name}");
-        }
-        assert!(!fits(&format!("{}c", "a*".repeat(60)), &"a".repeat(5000)), "in reasonable time");
-        assert!(!fits(&format!("{}c", "**/a/".repeat(30)), &"a/".repeat(200)), "in reasonable time");
-    }
-
-    #[test]
-    fn a_pattern_starts_at_its_first_wildcard() {
-        assert_eq!(split_pattern("a/b*/c", true), ("a", Some("b*/c")));
-        assert_eq!(split_pattern("*.csv", true), ("", Some("*.csv")));
-        assert_eq!(split_pattern("a*b", false), ("a*b", None));
-    }
 }

@@ -1,24 +1,23 @@
 //! A pipeline's conductor: its steps become jobs when what they need is there.
 
-use super::{Conductor, Parent, reuse};
+use super::{
+    Conductor, Parent,
+    left::{listed, says_yes, text_at},
+    reuse,
+};
 use domain::{
     Job, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedInput, Timestamp,
     job::Failure,
-    pipeline::{Condition, Each, End, Graph, ITEMS, Item, Step, StepPlace, items_in},
+    pipeline::{Condition, Each, End, Graph, ITEMS, Step, StepPlace},
 };
 use planner::pipeline::{Decision, Ended, Ending, Filled, Progress};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeSet, HashMap},
-    fs,
-    io::{self, Read},
-    path::{Path, PathBuf},
     time::Duration,
 };
 use store::{Child, ChildOf, Choice, Error, NewJob, Tx};
 
-const VALUE_BYTES: u64 = 64 << 10;
-const ITEMS_BYTES: u64 = 16 << 20;
 const NOTE_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) struct Pipeline {
@@ -303,52 +302,6 @@ fn new_job(tx: &mut Tx<'_>, parent: &Parent, step: &Step, kind: &'static str, pl
         parent: Some(part),
         reused: None,
     })
-}
-
-/// The items that a step listed: in a file, or in the one file of JSON in a folder.
-fn listed(place: &Place) -> Result<Vec<Item>, String> {
-    let Place::Folder { path } = place else {
-        return Err("the items lie in a datastore that is not on this machine".to_owned());
-    };
-    let file = match fs::read_dir(path) {
-        Ok(entries) => {
-            let is_json = |path: &PathBuf| path.extension().is_some_and(|end| end == "json" || end == "jsonl");
-            let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_json).collect();
-            match (files.pop(), files.is_empty()) {
-                (Some(only), true) => only,
-                (None, _) => return Err("there is no `.json` or `.jsonl` file in the folder of items".to_owned()),
-                _ => return Err("there are several `.json` and `.jsonl` files in the folder of items".to_owned()),
-            }
-        }
-        Err(_) => path.clone(),
-    };
-    let mut text = String::new();
-    let read = opened(&file).and_then(|file| file.take(ITEMS_BYTES + 1).read_to_string(&mut text));
-    if read.is_err() || text.len() as u64 > ITEMS_BYTES {
-        return Err(format!("the file of items cannot be read as text of at most {} MiB", ITEMS_BYTES >> 20));
-    }
-    items_in(&text).ok_or_else(|| "the file of items holds no list or map of maps".to_owned())
-}
-
-/// A file that a step left. Whatever else goes by its name, such as a pipe, would be waited for with everyone's writes.
-fn opened(path: &Path) -> io::Result<fs::File> {
-    if fs::metadata(path)?.is_file() { fs::File::open(path) } else { Err(io::ErrorKind::InvalidInput.into()) }
-}
-
-/// Whether a file holds a yes.
-fn says_yes(place: &Place) -> bool {
-    matches!(text_at(place).to_ascii_lowercase().as_str(), "true" | "1" | "yes")
-}
-
-/// The value a step wrote into a file of this machine; what cannot be read is an empty one.
-fn text_at(place: &Place) -> String {
-    let Place::Folder { path } = place else { return String::new() };
-    let mut text = String::new();
-    if let Ok(file) = opened(path) {
-        // Nobody means more than this by a value.
-        let _ = file.take(VALUE_BYTES).read_to_string(&mut text);
-    }
-    text.trim().to_owned()
 }
 
 /// Puts what was made into an input, or takes the input away where nothing was.

@@ -44,7 +44,8 @@ pub(crate) fn suggest(axes: &Axes, seed: u64, number: u32, history: &[(Point, Re
         return even();
     }
     let chance = Chance::at(seed, u64::from(number));
-    let elsewhere = number.is_multiple_of(ELSEWHERE);
+    let alone = history.iter().all(|(_, result)| *result != Result::Pending);
+    let elsewhere = number.is_multiple_of(if alone { ELSEWHERE } else { ELSEWHERE_IN_FLIGHT });
     informed(axes, chance, history, elsewhere).unwrap_or_else(even)
 }
 
@@ -57,7 +58,7 @@ fn informed(axes: &Axes, mut chance: Chance, history: &[(Point, Result)], elsewh
     let belief = Belief::new(&weights, &likeness, points.clone(), &heights)?;
     let mut seen: Vec<(f64, Point)> = belief.believed(&heights).zip(points.clone()).collect();
     seen.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let fixed = if elsewhere { neglected(axes, &seen) } else { None };
+    let fixed = if elsewhere { neglected(axes, &seen, &pending) } else { None };
     if let Some((at, value)) = fixed {
         seen.retain(|(_, point)| point[at] == value);
     }
@@ -75,8 +76,8 @@ fn informed(axes: &Axes, mut chance: Chance, history: &[(Point, Result)], elsewh
 }
 
 /// The choice to look at instead of the best point's: seldom tried, and not much worse. Its axis and the index on it;
-/// `seen` has the best first.
-fn neglected(axes: &Axes, seen: &[(f64, Point)]) -> Option<(usize, f64)> {
+/// `seen` has the best first, and `pending` are being tried.
+fn neglected(axes: &Axes, seen: &[(f64, Point)], pending: &[Point]) -> Option<(usize, f64)> {
     let (lowest, best) = seen.first()?;
     let mut found: Option<(f64, (usize, f64))> = None;
     for (at, axis) in axes.each.iter().enumerate().filter(|(at, _)| axes.has(best, *at)) {
@@ -84,7 +85,8 @@ fn neglected(axes: &Axes, seen: &[(f64, Point)]) -> Option<(usize, f64)> {
         for value in (0..count).map(|index| index as f64).filter(|value| *value != best[at]) {
             let mut with = seen.iter().filter(|(_, point)| point[at] == value).map(|(height, _)| *height);
             let Some(least) = with.next() else { continue };
-            let trust = (1.0 + with.count() as f64) * (1.0 + least - lowest);
+            let tried = 1 + with.count() + pending.iter().filter(|point| point[at] == value).count();
+            let trust = tried as f64 * (1.0 + least - lowest);
             if found.is_none_or(|(other, _)| trust < other) {
                 found = Some((trust, (at, value)));
             }
@@ -96,6 +98,9 @@ fn neglected(axes: &Axes, seen: &[(f64, Point)]) -> Option<(usize, f64)> {
 /// One trial in so many looks at a choice other than the best: a belief that all of one kind is bad is hard to shake
 /// by looking where it is good.
 const ELSEWHERE: u32 = 4;
+
+/// The same while others are in flight: less is known of each choice when the next trial is drawn.
+const ELSEWHERE_IN_FLIGHT: u32 = 2;
 
 /// How many looks at the likelihood a fit may take.
 const LOOKS: usize = 25;

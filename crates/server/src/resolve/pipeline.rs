@@ -428,12 +428,20 @@ impl Weaver<'_, '_> {
                 };
             }
         }
-        let shown = parsed.map_or_else(|| reference.to_owned(), |parsed| parsed.to_string());
-        let known = self.lookup.tx.asset_names(&self.lookup.workspace.name, "components")?;
+        let shown = parsed.as_ref().map_or_else(|| reference.to_owned(), ToString::to_string);
+        let mut fix = "create it with `peregrine component create`".to_owned();
+        let mut owner = self.lookup.workspace.name.clone();
+        if let Some(AssetRef::Registry { registry, .. }) = &parsed {
+            fix += &format!(
+                " and put it there with `peregrine component share --registry-name {registry}`; registries of other servers are not looked into"
+            );
+            owner = crate::http::registries::owner(registry);
+        }
+        let known = self.lookup.tx.asset_names(&owner, "components")?;
         let known: Vec<String> = known.into_iter().filter(|name| name != arm::component::ANONYMOUS).collect();
         let known = if known.is_empty() { String::new() } else { format!(" (there are: {})", known.join(", ")) };
         let message = format!("there is no component `{shown}`{known}");
-        self.lookup.mistake(key, message, "create it with `peregrine component create`");
+        self.lookup.mistake(key, message, fix);
         Ok(None)
     }
 

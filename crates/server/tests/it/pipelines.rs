@@ -147,6 +147,15 @@ async fn a_loop_over_what_a_step_makes_is_one_step_that_holds_a_turn() {
     let shown: Vec<String> = turns.steps.iter().map(shown).collect();
     assert_eq!(shown, ["each.red.inner n=7 made/each/result/red/", "each.blue.inner n=2 made/each/result/blue/"]);
     assert!(!serde_json::to_string(&turns).unwrap().contains(&all.mark), "the mark is nowhere any more");
+    let mut each = node("make", json!({}));
+    each["computeId"] = json!("nowhere");
+    let jobs = json!({
+        "list": node("make", json!({})),
+        "each": each,
+        "all": {"type": "parallel_for", "body": "${{parent.jobs.each}}", "items": "${{parent.jobs.list.outputs.next}}"},
+    });
+    let said = told(&server, jobs).await;
+    assert!(said.contains("`jobs.each.compute`: there is no compute target `nowhere`"), "{said}");
 }
 
 #[tokio::test]
@@ -209,6 +218,10 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
         ),
         (json!({"a": node("use", json!({}))}), &["needs a value for `data`"]),
         (json!({"a": node("gone", json!({}))}), &["there is no component `gone:1`", "make, nested, use"]),
+        (
+            json!({"a": {"componentId": "azureml://registries/azureml/components/gone/versions/1"}}),
+            &["there is no component `azureml/gone:1` (create it", "component share --registry-name azureml"],
+        ),
         (json!({"a": {"type": "sweep", "trial": {}}}), &["jobs.a", "names no component"]),
         (json!({"a": {"type": "spark"}}), &["jobs.a", "`spark` steps cannot run yet"]),
         (

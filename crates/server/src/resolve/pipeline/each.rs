@@ -111,6 +111,10 @@ impl Weaver<'_, '_> {
             self.lookup.mistake(format!("jobs.{path}"), "the path of the loop is too long", "shorten the names in it");
         }
         let (made, _) = self.node(scope, known, inner, &turn)?;
+        // Whoever is told of a mistake knows the step by its own name.
+        for wrong in &mut self.lookup.bad {
+            wrong.key = wrong.key.replace(&format!(".{mark}"), "");
+        }
         let steps = self.graph.steps.split_off(first);
         let (when, group) = (scope.tie.when.clone(), scope.tie.group);
         let mut step = Step { name: own_path.to_owned(), when, group, ..Step::default() };

@@ -1,0 +1,113 @@
+//! Pipelines and sweeps from the command line: what is told while they run, what is not run again and why, and that the loss of
+//! server and agent neither loses a step nor runs one twice.
+
+use crate::harness::Home;
+use std::{collections::BTreeSet, fs};
+
+const WORDS: &str = "type: pipeline\nexperiment_name: words\ninputs: {word: one}\n\
+    settings: {default_compute: 'azureml:local'}\njobs:\n  make:\n    type: command\n    \
+    command: echo ${{inputs.word}} > ${{outputs.said}}/word.txt\n    environment: {image: 'python:3.12-slim'}\n    \
+    inputs: {word: '${{parent.inputs.word}}'}\n    outputs: {said: {type: uri_folder}}\n  \
+    use:\n    type: command\n    command: cat ${{inputs.said}}/word.txt; test -e FLAG || { echo no flag is up; exit 3; }\n    \
+    environment: {image: 'python:3.12-slim'}\n    inputs: {said: '${{parent.jobs.make.outputs.said}}'}\n";
+
+#[test]
+fn a_pipeline_that_failed_goes_on_from_the_failed_step_and_says_what_differed() {
+    let home = Home::new();
+    let flag = home.path().join("flag");
+    home.file("words.yml", &WORDS.replace("FLAG", &flag.display().to_string()));
+    home.run(&["job", "create", "-f", "words.yml", "-n", "first", "--stream"]).must(
+        1,
+        &["step `make`: Completed", "step `use`: Failed", "step `use` (job `first_use`) failed", "no flag is up"],
+    );
+    fs::write(flag, "").unwrap();
+    home.run(&["job", "resubmit", "-n", "first", "--new-name", "second", "--stream"])
+        .must(0, &["step `make`: Completed (reused from `first_make`)", "step `use`: Completed"]);
+    let why = |job: &str| home.ok(&["job", "why", "-n", job]);
+    assert!(why("second_make").contains("job `first_make` is the same in everything that matters"));
+    assert!(why("second_use").contains("job `first_use` is the same and has not completed"), "{}", why("second_use"));
+    assert_eq!(home.log("second_use"), "one\n");
+
+    home.ok(&["job", "create", "-f", "words.yml", "-n", "third", "--set", "inputs.word=two", "--stream"]);
+    assert!(why("third_make").contains("in `inputs.word`"), "{}", why("third_make"));
+    assert_eq!(home.log("third_use"), "two\n");
+    let graph = home.ok(&["job", "show", "-n", "third", "--graph", "-o", "table"]);
+    let lines: Vec<&str> = graph.lines().collect();
+    assert!(
+        lines[0].starts_with("+ make") && lines[1].starts_with("+   use") && lines[1].contains("<- make"),
+        "{graph}"
+    );
+    let chart = home.ok(&["job", "show", "-n", "third", "--graph=mermaid"]);
+    assert!(chart.contains("s0[\"make<br/>Completed\"]") && chart.contains("s0 --> s1"), "{chart}");
+    assert_eq!(home.json(&["job", "list", "--parent", "third"]).as_array().unwrap().len(), 2);
+    home.run(&["job", "resubmit", "-n", "first", "--new-name", "second"]).must(2, &["there is already a job `second`"]);
+    home.run(&["job", "resubmit", "-n", "none"]).must(2, &["`none`"]);
+}
+
+#[test]
+fn a_step_that_is_canceled_ends_its_pipeline_unless_the_others_may_go_on() {
+    let home = Home::new();
+    let two = "type: pipeline\nsettings: {default_compute: 'azureml:local', continue_on_step_failure: GOES_ON}\njobs:\n  \
+        long: {type: command, command: sleep 600, environment: {image: 'python:3.12-slim'}}\n  \
+        other: {type: command, command: 'while [ ! -e DONE ]; do sleep 0.1; done', environment: {image: 'python:3.12-slim'}}\n";
+    let done = home.path().join("done");
+    for (name, goes_on, other) in [("stops", "false", "Canceled"), ("goes", "true", "Completed")] {
+        let text = two.replace("GOES_ON", goes_on).replace("DONE", &done.display().to_string());
+        home.file("two.yml", &text);
+        home.ok(&["job", "create", "-f", "two.yml", "-n", name, "-o", "none"]);
+        home.until_status(&format!("{name}_long"), "Running");
+        home.until_status(&format!("{name}_other"), "Running");
+        home.ok(&["job", "cancel", "-n", &format!("{name}_long")]);
+        if goes_on == "true" {
+            fs::write(&done, "").unwrap();
+        }
+        let ended = home.ended(name);
+        assert_eq!(ended["status"], "Failed", "{ended}");
+        let why = home.ok(&["job", "why", "-n", name]);
+        assert!(why.contains(&format!("step `long` (job `{name}_long`) was canceled")), "{why}");
+        assert_eq!(home.job(&format!("{name}_other"))["status"], other);
+    }
+}
+
+/// Every step and trial writes a line of its own: too few are lost, too many ran twice.
+#[test]
+fn steps_and_trials_are_run_once_though_server_and_agent_are_killed() {
+    let home = Home::new();
+    let (steps, trials) = (home.path().join("steps"), home.path().join("trials"));
+    let mut chain = "type: pipeline\nsettings: {default_compute: 'azureml:local'}\njobs:\n".to_owned();
+    for n in 0..8 {
+        let before =
+            if n == 0 { String::new() } else { format!("after: '${{{{parent.jobs.s{}.outputs.out}}}}'", n - 1) };
+        chain += &format!(
+            "  s{n}:\n    type: command\n    command: 'echo {n} >> {}; sleep 0.4; touch ${{{{outputs.out}}}}/done'\n    \
+             environment: {{image: 'python:3.12-slim'}}\n    inputs: {{{before}}}\n    outputs: {{out: {{type: uri_folder}}}}\n",
+            steps.display()
+        );
+    }
+    home.file("chain.yml", &chain);
+    home.file(
+        "sweep.yml",
+        &format!(
+            "type: sweep\ncompute: azureml:local\nsampling_algorithm: {{type: random, seed: 7}}\n\
+             search_space: {{x: {{type: uniform, min_value: 0, max_value: 1}}}}\n\
+             objective: {{goal: minimize, primary_metric: loss}}\nlimits: {{max_total_trials: 12, max_concurrent_trials: 2}}\n\
+             trial:\n  command: 'echo ${{{{search_space.x}}}} >> {}; sleep 0.4'\n  environment: {{image: 'python:3.12-slim'}}\n",
+            trials.display()
+        ),
+    );
+    home.ok(&["job", "create", "-f", "chain.yml", "-n", "chain", "-o", "none"]);
+    home.ok(&["job", "create", "-f", "sweep.yml", "-n", "search", "-o", "none"]);
+    let told = |file| fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>();
+    for (at, role) in [(1, "server"), (3, "agent"), (5, "server")] {
+        home.until("the next step", || told(&steps).len() > at);
+        assert!(home.kill(role), "there is no {role}");
+        // Whoever asks next starts what is missing.
+        home.ok(&["job", "list", "-o", "none"]);
+    }
+    assert_eq!(home.ended("chain")["status"], "Completed", "{}", home.ok(&["job", "why", "-n", "chain"]));
+    assert_eq!(told(&steps), (0..8).map(|n| n.to_string()).collect::<Vec<_>>());
+    assert_eq!(home.ended("search")["status"], "Completed", "{}", home.ok(&["job", "why", "-n", "search"]));
+    let drawn = told(&trials);
+    assert_eq!((drawn.len(), drawn.iter().collect::<BTreeSet<_>>().len()), (12, 12), "{drawn:?}");
+    assert_eq!(home.json(&["job", "list", "--parent", "search"]).as_array().unwrap().len(), 12);
+}
