@@ -44,8 +44,9 @@ pub(super) const WORTH_BYTES: u64 = if cfg!(test) { 1 } else { 1 << 20 };
 const ASK_LIMIT: Duration = Duration::from_secs(5);
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 const SILENCE_LIMIT: Duration = if cfg!(test) { Duration::from_secs(1) } else { Duration::from_secs(5) };
-/// One that has sent less than this a second, after a while, is left.
+/// One that has sent less than this a second, after so long, is left.
 const SLOWEST: u64 = 1 << 20;
+const SLOW_AFTER: Duration = Duration::from_secs(15);
 /// The longest request that is read.
 const REQUEST_BYTES: usize = 4 << 10;
 
@@ -132,7 +133,7 @@ async fn take(
         *got += chunk.len() as u64;
         tally.peers(chunk.len() as u64);
         let took = begun.elapsed();
-        if took > SILENCE_LIMIT && *got < SLOWEST * took.as_secs() {
+        if took > SLOW_AFTER && *got < SLOWEST * took.as_secs() {
             return Err(fault("it is slow"));
         }
         row.write(&chunk).await?;

@@ -148,7 +148,8 @@ async fn a_neighbour_that_lies_hangs_or_goes_is_found_out() {
     let mut got = 0;
     let key = nodes.listing.key();
     for _ in 0..2 {
-        let refused = take(&nodes.peer, &key, &nodes.listing, (&to, &mut got, &Tally::default()));
+        let tally = Tally::default();
+        let refused = take(&nodes.peer, &key, &nodes.listing, (&to, &mut got, &tally));
         let greets = async {
             let accepted = timeout(SILENCE_LIMIT, nodes.listener.accept()).await;
             if let Ok(Ok((stream, _))) = accepted {
