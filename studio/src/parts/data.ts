@@ -15,7 +15,8 @@ const SILENT_MS = 4000;
 let away = false;
 const listeners = new Set<() => void>();
 
-function setAway(now: boolean): void {
+/** Tells whether the server could be reached just now. */
+export function setAway(now: boolean): void {
   if (away === now) return;
   away = now;
   for (const told of listeners) told();

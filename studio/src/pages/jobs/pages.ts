@@ -1,6 +1,8 @@
 // The rows of the jobs table: pages of a search, loaded when they come into sight and again while they are.
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { Unreachable } from "../../api/call.ts";
 import type { Run } from "../../api/shapes.ts";
+import { setAway } from "../../parts/data.ts";
 import { search } from "../../parts/runs.ts";
 import type { Scope } from "../../parts/scope.ts";
 
@@ -68,8 +70,12 @@ export function useRuns(names: Scope["names"], asked: Asked): Table {
         if (busy.has(page) || !which(page)) continue;
         busy.add(page);
         load(page, stop.signal)
+          .then(() => setAway(false))
           .catch((error: unknown) => {
-            if (!stop.signal.aborted) setHeld((old) => ({ ...old, ready: true, error: error instanceof Error ? error : new Error(String(error)) }));
+            if (stop.signal.aborted) return;
+            // What is shown stays while the server is away; it is asked again before long.
+            if (error instanceof Unreachable) setAway(true);
+            else setHeld((old) => ({ ...old, ready: true, error: error instanceof Error ? error : new Error(String(error)) }));
           })
           .finally(() => busy.delete(page));
       }
