@@ -1,3 +1,5 @@
+//! Two nodes over real TLS on loopback: one that lends what it has, and ones that refuse, lie, hang or are gone.
+
 use super::*;
 use crate::data::cache::Claim;
 use domain::kept::Door;
