@@ -12,7 +12,7 @@ use domain::{
     machine::{PartFate, Standing},
     report::{Poll, PollAnswer, Report, ReportAnswer, ReportBatch, What},
 };
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use store::{Bell, Error, MachineRow, Tx};
 use tokio::time::{Instant, timeout_at};
 
@@ -212,7 +212,7 @@ pub(super) fn has(tx: &mut Tx<'_>, node: Node<'_>, attempt: &AttemptId) -> Resul
     Ok(attempts_of(tx, node)?.contains(attempt))
 }
 
-fn attempts_of(tx: &mut Tx<'_>, (cluster, machine): Node<'_>) -> Result<HashSet<AttemptId>, Error> {
+fn attempts_of(tx: &mut Tx<'_>, (cluster, machine): Node<'_>) -> Result<BTreeSet<AttemptId>, Error> {
     let parts = tx.parts_of_machine(cluster, machine)?.into_iter();
     Ok(parts.filter(|part| part.fate == Some(PartFate::Own)).map(|part| part.attempt).collect())
 }
