@@ -128,7 +128,10 @@ pub(crate) fn soak_kubernetes(sh: &Shell) -> Result<(), Failed> {
     let sh = &sh.with("PEREGRINE_BIN", sh.binary());
     cluster::during(sh, "soak", &["--fake-nodes", "1000", "--autoscale", "100", "--no-node"], |sh| {
         let sh = &sh.with("PEREGRINE_STORM_SECONDS", "120").with("PEREGRINE_BURST", "5000");
-        sh.cargo(&["test", "--package", "peregrine-kubernetes", "--test", "it", "storm", "--", "--show-output"])?;
+        let sh = &sh.with("PEREGRINE_AWAY_SECONDS", "300");
+        let tests =
+            ["test", "--package", "peregrine-kubernetes", "--test", "it", "--", "storm", "away", "--show-output"];
+        sh.cargo(&tests)?;
         sh.run("python3", &["bench/kubernetes.py", "launch", "ends", "gang", "idle"])
     })?;
     let binary = image::portable(sh, false)?.display().to_string();

@@ -91,6 +91,8 @@ pub(crate) struct Desk {
     memos: HashMap<AttemptId, Memo>,
     /// Taken from the server and not made yet.
     launches: BTreeMap<AttemptId, Pending>,
+    /// Made a moment ago and not seen by the watches yet.
+    made: HashMap<AttemptId, Instant>,
     /// Gone, told so, and not yet let go by the server.
     departed: BTreeSet<AttemptId>,
     /// Gangs that were taken back lately.
@@ -98,8 +100,8 @@ pub(crate) struct Desk {
     /// Gangs whose gates are being taken away.
     freeing: HashSet<AttemptId>,
     checking: HashSet<String>,
-    /// How many gangs are being asked why they have no pods.
-    rehearsing: usize,
+    /// When it may next be asked in a namespace why a gang has no pods.
+    rehearse_after: HashMap<String, Instant>,
     reserving: HashMap<String, Instant>,
     acts: FuturesUnordered<BoxFuture<'static, Done>>,
     holding: watch::Sender<Option<Holding>>,
@@ -127,11 +129,12 @@ impl Desk {
             lists,
             memos: HashMap::new(),
             launches: BTreeMap::new(),
+            made: HashMap::new(),
             departed: BTreeSet::new(),
             rests: HashMap::new(),
             freeing: HashSet::new(),
             checking: HashSet::new(),
-            rehearsing: 0,
+            rehearse_after: HashMap::new(),
             reserving: HashMap::new(),
             acts: FuturesUnordered::new(),
             holding,
@@ -196,7 +199,8 @@ impl Desk {
     /// A launch may come twice, and while what an earlier one left is still being deleted.
     fn take_on(&mut self, launch: Launch) {
         let attempt = &launch.attempt;
-        let known = self.departed.contains(attempt) || self.launches.contains_key(attempt);
+        let known =
+            self.departed.contains(attempt) || self.launches.contains_key(attempt) || self.made.contains_key(attempt);
         let there = self.world.gangs.get(attempt);
         let held = there.is_some_and(|gang| self.memo(attempt).is_held(gang));
         let leaving = there.is_some_and(super::world::Gang::is_leaving);

@@ -35,7 +35,8 @@ fn lacking(need: &Need, parts: u32, rooms: &[Room]) -> String {
     }
     let fits: u64 = open.iter().map(|room| room.takes(need)).sum();
     if fits >= u64::from(parts) {
-        return format!("{fits} would fit now, so the scheduler should place it soon");
+        // Without the number: it changes with every pod, and thousands that wait would be told anew each time.
+        return "there is room for it now, so the scheduler should place it soon".to_owned();
     }
     if fits > 0 {
         return format!("room for {fits} of {parts} pods now");

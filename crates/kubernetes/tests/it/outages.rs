@@ -1,6 +1,7 @@
 //! Parts of the platform that go away and come back: the API server, its database, an operator, a token, a definition, the time.
 //!
 //! Whatever was away, what ran before runs on, what was asked for meanwhile runs afterwards, and nothing does so twice.
+//! `PEREGRINE_AWAY_SECONDS` keeps the API server away for longer than the moment that it takes to notice.
 
 use crate::stage::{self, Stage};
 use domain::{AttemptId, Timestamp};
@@ -38,6 +39,7 @@ fn an_api_server_or_its_database_that_was_away_costs_time_and_nothing_else() {
         std::thread::sleep(Duration::from_secs(1));
         stage.wire.with().polls == polls
     });
+    std::thread::sleep(Duration::from_secs(stage::number("PEREGRINE_AWAY_SECONDS", 0)));
     stage.cluster.part("start", "apiserver");
     stage.until("the API server", answers);
     stage.until("what was wanted meanwhile to run", || stage.pods(&during, "Running").len() == 2);

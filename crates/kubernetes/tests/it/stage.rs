@@ -121,8 +121,9 @@ impl Stage {
     /// Brings the definition of instance types, and those that tests use.
     pub(crate) fn define(&self) {
         self.cluster.apply(&serde_json::to_string(&instance_type::definition()).unwrap());
+        // Of one that was just made, kubectl cannot read yet how it is.
         let there = ["wait", "--for=condition=Established", "crd/instancetypes.amlarc.azureml.com", "--timeout=60s"];
-        self.cluster.ok(&there);
+        self.until("the definition", || self.cluster.kubectl(&there).status.success());
         let kinds =
             [(TYPE, "fake", "1", "1Gi", 8), (SMALL, "fake", "100m", "64Mi", 0), (SCALED, "scaled", "1", "1Gi", 8)];
         let kind = |(name, nodes, cpu, memory, gpus): (&str, &str, &str, &str, u32)| {
@@ -286,6 +287,11 @@ pub(crate) async fn client(kubeconfig: &str) -> Client {
     let config = Kubeconfig::read_from(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
     Client::try_from(config).unwrap()
+}
+
+/// How much of something, unless a variable says otherwise.
+pub(crate) fn number(variable: &str, usual: u64) -> u64 {
+    std::env::var(variable).map_or(usual, |text| text.parse().unwrap())
 }
 
 pub(crate) fn now() -> Timestamp {

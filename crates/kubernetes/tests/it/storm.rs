@@ -4,7 +4,7 @@
 //! As large as the cluster: on 20 nodes it takes half a minute, on 1,000 as long as `PEREGRINE_STORM_SECONDS` says, with as many
 //! jobs at once as `PEREGRINE_BURST` does.
 
-use crate::stage::{SCALED, SMALL, Stage, client};
+use crate::stage::{SCALED, SMALL, Stage, client, number};
 use domain::AttemptId;
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -175,11 +175,6 @@ fn of_a_burst_of_jobs_every_one_runs_once() {
 
 fn nothing_is_left(stage: &Stage, patience: Duration) {
     stage.until_within(patience, "nothing to be left", || stage.is_bare());
-}
-
-/// How much of something, unless a variable says otherwise.
-fn number(variable: &str, usual: u64) -> u64 {
-    std::env::var(variable).map_or(usual, |text| text.parse().unwrap())
 }
 
 /// What was seen of the pods of all gangs, event by event.

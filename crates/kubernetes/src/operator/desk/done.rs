@@ -9,7 +9,12 @@ use domain::{
 };
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType};
+use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
+
+/// Why pods are not made is asked of one gang of a namespace after another: to ask of a thousand at once would keep the API
+/// server from making the pods that they wait for.
+const REHEARSE_PAUSE: Duration = Duration::from_millis(500);
 
 /// The end of an act.
 pub(super) enum Done {
@@ -23,6 +28,7 @@ pub(super) enum Done {
     },
     Rehearsed {
         attempt: AttemptId,
+        namespace: String,
         refusal: Option<Refusal>,
     },
     Freed {
@@ -51,7 +57,7 @@ impl Desk {
                 memo.busy = false;
                 memo.sure = exists.or(memo.sure);
             }
-            Done::Rehearsed { attempt, refusal } => self.rehearsed(&attempt, refusal),
+            Done::Rehearsed { attempt, namespace, refusal } => self.rehearsed(&attempt, namespace, refusal),
             Done::Freed { attempt, result } => match result {
                 Ok(()) => {
                     self.cx.metrics.freed.inc();
@@ -85,6 +91,7 @@ impl Desk {
         match result {
             Ok(()) => {
                 self.launches.remove(attempt);
+                self.made.insert(attempt.clone(), Instant::now());
                 self.cx.metrics.made.inc();
                 let memo = self.memos.entry(attempt.clone()).or_default();
                 (memo.sure, memo.lacking) = (Some(true), None);
@@ -131,8 +138,8 @@ impl Desk {
     }
 
     /// What the cluster said to a pod that Volcano would make.
-    fn rehearsed(&mut self, attempt: &AttemptId, refusal: Option<Refusal>) {
-        self.rehearsing -= 1;
+    fn rehearsed(&mut self, attempt: &AttemptId, namespace: String, refusal: Option<Refusal>) {
+        self.rehearse_after.insert(namespace, Instant::now() + REHEARSE_PAUSE);
         let memo = self.memos.entry(attempt.clone()).or_default();
         memo.busy = false;
         match refusal {
@@ -140,8 +147,22 @@ impl Desk {
                 memo.told_gone.insert(0);
                 self.depart(attempt, 0, code, why, false);
             }
-            Some(Refusal::Later(text)) => memo.refused = text,
+            Some(Refusal::Later(text)) => self.wait_alike(attempt, &text),
             _ => memo.refused.clear(),
+        }
+    }
+
+    /// What one gang waits for, all others of its kind wait for in the same namespace.
+    fn wait_alike(&mut self, attempt: &AttemptId, text: &str) {
+        let Some(one) = self.world.gangs.get(attempt) else { return };
+        let alike = |gang: &Gang| {
+            let podless = gang.pods.is_empty() && gang.job.as_ref().is_some_and(|job| job.enqueued && !job.over);
+            podless && gang.namespace == one.namespace && Arc::ptr_eq(&gang.need, &one.need)
+        };
+        let others = self.world.gangs.iter().filter(|(other, gang)| *other == attempt || alike(gang));
+        for (other, _) in others {
+            let memo = self.memos.entry(other.clone()).or_default();
+            (memo.refused, memo.rehearsed) = (text.to_owned(), Some(Instant::now()));
         }
     }
 

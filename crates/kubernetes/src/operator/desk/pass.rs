@@ -29,10 +29,10 @@ const STOP_AT_MOST: Duration = Duration::from_secs(90);
 const STOP_GRACE_SECONDS: u32 = 30;
 /// What lacks its Secret and is not launched again is left over.
 const LACKING_AT_MOST: Duration = Duration::from_secs(120);
+/// What was made and does not come with the watches for this long was deleted by someone.
+const UNSEEN_AT_MOST: Duration = Duration::from_secs(10);
 const REMOVE_AGAIN: Duration = Duration::from_secs(20);
 const REHEARSE_AGAIN: Duration = Duration::from_secs(30);
-/// Why pods are not made is asked for few gangs at a time: a thousand that wait their turn have the same reason.
-const REHEARSING: usize = 2;
 const FACTS_EVERY: Duration = Duration::from_secs(5);
 const RESERVE_EVERY: Duration = Duration::from_secs(5);
 const RESERVE_AGAIN: Duration = Duration::from_secs(120);
@@ -46,6 +46,8 @@ impl Desk {
         if !complete {
             return;
         }
+        let gangs = &self.world.gangs;
+        self.made.retain(|attempt, at| !gangs.contains_key(attempt) && at.elapsed() < UNSEEN_AT_MOST);
         let settled = self.settle();
         self.launch();
         self.tend();
@@ -244,18 +246,19 @@ impl Desk {
         let memo = self.memo(attempt);
         let lately = memo.rehearsed.is_some_and(|at| at.elapsed() < REHEARSE_AGAIN);
         let fresh = self.cx.cluster_now().since(gang.since) < Duration::from_secs(3);
-        let enough = self.rehearsing >= REHEARSING;
-        if gang.pods.len() >= gang.parts as usize || lately || fresh || enough || !memo.told_gone.is_empty() {
+        let early = self.rehearse_after.get(&gang.namespace).is_some_and(|after| *after > Instant::now());
+        if gang.pods.len() >= gang.parts as usize || lately || fresh || early || !memo.told_gone.is_empty() {
             return;
         }
         let (client, namespace, name) = (self.cx.client.clone(), gang.namespace.clone(), job.name.clone());
         let memo = self.memos.entry(attempt.clone()).or_default();
         (memo.busy, memo.rehearsed) = (true, Some(Instant::now()));
-        self.rehearsing += 1;
+        // One at a time; how it ends says when the next may be.
+        self.rehearse_after.insert(namespace.clone(), Instant::now() + REHEARSE_AGAIN);
         let attempt = attempt.clone();
         self.start(async move {
             let refusal = act::rehearse(&client, &namespace, &name).await;
-            Done::Rehearsed { attempt, refusal }
+            Done::Rehearsed { attempt, namespace, refusal }
         });
     }
 
@@ -311,7 +314,7 @@ impl Desk {
     fn held(&self) -> Holding {
         let gangs = self.world.gangs.iter().map(|(attempt, gang)| (attempt, gang, self.memo(attempt)));
         let (mut holds, mut leaving) = (self.departed.clone(), Vec::new());
-        holds.extend(self.launches.keys().cloned());
+        holds.extend(self.launches.keys().chain(self.made.keys()).cloned());
         for (attempt, gang, memo) in gangs {
             if memo.is_held(gang) {
                 holds.insert(attempt.clone());
