@@ -8,6 +8,9 @@ use tokio::sync::watch;
 
 /// How long an operator may take for the checks of a target.
 const CHECK_MS: i64 = 120_000;
+/// How long a cluster that was not heard of has until its target is called unfit: an operator that was just installed has to
+/// start and to take its lease.
+const HELLO_MS: i64 = 30_000;
 
 pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
     loop {
@@ -32,12 +35,22 @@ pub(crate) async fn run(cx: Context, mut stop: watch::Receiver<bool>) {
 
 /// Ends checks that were asked for long ago, so that whoever waits for them learns of it.
 pub async fn give_up_checks(store: &Store, now: Timestamp) -> Result<(), Error> {
-    let before = Timestamp(now.0 - CHECK_MS);
+    let before = Timestamp(now.0 - HELLO_MS);
     if store.read(move |tx| tx.overdue_targets(before)).await?.is_empty() {
         return Ok(());
     }
     let given_up = store.write(move |tx| {
         for row in tx.overdue_targets(before)? {
+            let silent = tx.cluster(&row.cluster)?.is_none_or(|cluster| !cluster.answers(now, HELLO_MS));
+            // The server has said already that it was not heard of.
+            if silent && !row.complaints().is_empty() {
+                let findings = row.findings.clone();
+                tx.put_findings(row, findings, true, now)?;
+                continue;
+            }
+            if now.0 - row.checked_at.0 < CHECK_MS {
+                continue;
+            }
             let detail = format!(
                 "the operator of cluster `{}` did not finish its checks in {} s; see its log, then attach again",
                 row.cluster,

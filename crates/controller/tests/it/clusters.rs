@@ -127,11 +127,9 @@ async fn a_cluster_takes_all_there_is_whatever_this_machine_can_hold() {
     assert_eq!((all[0].0, all[1].0), (controller::WINDOW, 700));
 }
 
-#[tokio::test]
-async fn a_check_that_no_operator_answers_ends() {
-    let (_home, cx) = world(0).await;
-    let asked = now();
-    let extension = Finding { check: "extension".into(), passed: true, detail: "answers".into() };
+/// A target that is being checked, and what the server has found out about its cluster.
+async fn checking(cx: &Context, passed: bool, asked: Timestamp) {
+    let extension = Finding { check: "extension".into(), passed, detail: "so it is".into() };
     let row = TargetRow {
         workspace: "w".into(),
         cluster: "lab".into(),
@@ -143,6 +141,28 @@ async fn a_check_that_no_operator_answers_ends() {
         checked_at: asked,
     };
     cx.store.write(move |tx| tx.put_target(&row)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cluster_that_does_not_say_hello_in_time_is_given_up_and_one_that_does_is_not() {
+    let (_home, cx) = world(0).await;
+    let asked = now();
+    checking(&cx, false, asked).await;
+    let state = async |after_ms: i64| {
+        give_up_checks(&cx.store, Timestamp(asked.0 + after_ms)).await.unwrap();
+        cx.store.read(|tx| tx.target("w", "there")).await.unwrap().unwrap().state
+    };
+    assert_eq!(state(20_000).await, TargetState::Creating);
+    cx.store.write(move |tx| tx.see_cluster("lab", 0, Timestamp(asked.0 + 25_000))).await.unwrap();
+    assert_eq!(state(31_000).await, TargetState::Creating, "it has said hello");
+    assert_eq!(state(56_000).await, TargetState::Failed);
+}
+
+#[tokio::test]
+async fn a_check_that_no_operator_answers_ends() {
+    let (_home, cx) = world(0).await;
+    let asked = now();
+    checking(&cx, true, asked).await;
     let found = || cx.store.read(|tx| tx.target("w", "there"));
     give_up_checks(&cx.store, Timestamp(asked.0 + 100_000)).await.unwrap();
     assert_eq!(found().await.unwrap().unwrap().state, TargetState::Creating);

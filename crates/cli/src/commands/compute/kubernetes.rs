@@ -44,6 +44,10 @@ pub(super) fn is_one(resource: &Value) -> bool {
 /// A target once its checks are over.
 pub(super) async fn settled(session: &Session<'_>, name: &ComputeName, made: Value) -> Done<Value> {
     let mut target = made;
+    let missing = failed_checks(&target).join("; ");
+    if state(&target) == "Creating" && !missing.is_empty() {
+        session.context.output.note(&format!("waiting up to 30 s for the {missing}"));
+    }
     while state(&target) == "Creating" {
         tokio::time::sleep(LOOK_EVERY).await;
         target = super::fetch(session, name).await?;
@@ -61,10 +65,7 @@ pub(super) async fn follow(session: &Session<'_>, name: &ComputeName, made: Valu
         false => output.show(&show_compute(&target))?,
     }
     if state(&target) == "Failed" {
-        let failed = checks.iter().filter(|check| check["passed"] == json!(false));
-        let why: Vec<String> =
-            failed.map(|check| format!("{}: {}", word(check, "check"), word(check, "detail"))).collect();
-        let message = format!("compute target `{name}` is not fit for work: {}", why.join("; "));
+        let message = format!("compute target `{name}` is not fit for work: {}", failed_checks(&target).join("; "));
         return Err(Failure::input(message).hint("mend that and attach it again"));
     }
     if state(&target) == "Succeeded" {
@@ -72,6 +73,13 @@ pub(super) async fn follow(session: &Session<'_>, name: &ComputeName, made: Valu
         output.note(&format!("{made} compute target `{name}`"));
     }
     Ok(())
+}
+
+/// What stands in the way of work, one line each.
+fn failed_checks(target: &Value) -> Vec<String> {
+    let checks = target["properties"]["properties"]["checks"].as_array().into_iter().flatten();
+    let failed = checks.filter(|check| check["passed"] == json!(false));
+    failed.map(|check| format!("{}: {}", word(check, "check"), word(check, "detail"))).collect()
 }
 
 /// A target, its checks, its nodes and its instance types.

@@ -1,7 +1,7 @@
 //! Attaching: a compute target becomes a namespace of a cluster, once everything that work needs there was seen to work.
 //!
 //! What the server knows by itself it says at once: whether the operator is there, and whether its clock is right. The
-//! rest is put to the operator.
+//! rest is put to the operator. One that is not there yet is waited for; `controller/tend.rs` ends that.
 
 use crate::{
     app::App,
@@ -24,15 +24,12 @@ pub(crate) const SHOWN: [&str; 7] = ["instanceTypes", "checks", "nodes", "capaci
 /// What of a target has a meaning of its own; everything else is a setting.
 const KNOWN: [&str; 2] = ["namespace", "defaultInstanceType"];
 
-/// Whether the server makes a check itself.
-pub(crate) fn is_ours(check: &str) -> bool {
-    matches!(check, "extension" | "clock")
-}
-
 /// A target as it is to be kept, with what the server knows by itself.
 pub(crate) struct Attached {
     row: TargetRow,
     findings: Vec<Finding>,
+    /// Its cluster was not heard of lately and may be in a moment, as after `extension install`.
+    waits: bool,
 }
 
 /// What a target becomes that is a place of its own, looked after from here.
@@ -53,7 +50,7 @@ pub(crate) fn site(
         operation: ticket.id().to_owned(),
         checked_at: now,
     };
-    Attached { row, findings: Vec::new() }
+    Attached { row, findings: Vec::new(), waits: false }
 }
 
 /// What a compute target becomes on its cluster, or why it is refused. Changes nothing.
@@ -84,18 +81,19 @@ pub(crate) fn plan(
         operation: ticket.id().to_owned(),
         checked_at: now,
     };
-    Ok(Attached { row, findings })
+    let waits = cluster.is_ok_and(|cluster| !cluster.answers(now, super::SILENT_MS));
+    Ok(Attached { row, findings, waits })
 }
 
 impl Attached {
-    /// Keeps it. Where the server has found nothing wrong, its operator is asked.
+    /// Keeps it. Where the server has found nothing wrong, its operator is asked, as soon as it is heard of.
     pub(crate) fn put(self, tx: &mut Tx<'_>, now: Timestamp) -> Result<(), store::Error> {
         if self.row.cluster == store::site_name(&self.row.workspace, &self.row.target.compute)
             && tx.cluster(&self.row.cluster)?.is_none()
         {
             tx.renew_cluster(&self.row.cluster, now)?;
         }
-        let over = self.findings.iter().any(|finding| !finding.passed);
+        let over = !self.waits && self.findings.iter().any(|finding| !finding.passed);
         tx.put_findings(self.row, self.findings, over, now)
     }
 }
@@ -169,8 +167,11 @@ fn stays(tx: &mut Tx<'_>, before: Option<&TargetRow>, cluster: &str, target: &Cl
     Err(Problem::conflict(message).into())
 }
 
-/// What the server knows by itself.
-fn look(tx: &mut Tx<'_>, cluster: &ClusterRow, now: Timestamp) -> Result<Vec<Finding>, store::Error> {
+/// What the server knows by itself; of a place that is looked after from here, nothing that could be wrong.
+pub(super) fn look(tx: &mut Tx<'_>, cluster: &ClusterRow, now: Timestamp) -> Result<Vec<Finding>, store::Error> {
+    if cluster.is_site() {
+        return Ok(Vec::new());
+    }
     let facts = tx.facts(&cluster.name)?;
     let extension = match (
         cluster.answers(now, super::SILENT_MS),

@@ -89,9 +89,11 @@ fn put_facts(tx: &mut Tx<'_>, name: &str, digest: &str, facts: &ClusterFacts) ->
 fn checked(tx: &mut Tx<'_>, cluster: &str, result: CheckResult, now: Timestamp) -> Result<(), Error> {
     let waits = |row: &store::TargetRow| row.check_id == result.id && row.state == TargetState::Creating;
     let Some(row) = tx.targets_on(cluster)?.into_iter().find(waits) else { return Ok(()) };
-    // What the server has found out by itself comes first.
-    let mut findings: Vec<_> =
-        row.findings.iter().filter(|found| super::attach::is_ours(&found.check)).cloned().collect();
+    // What the server finds out by itself comes first.
+    let mut findings = match tx.cluster(cluster)? {
+        Some(cluster) => super::attach::look(tx, &cluster, now)?,
+        None => Vec::new(),
+    };
     findings.extend(result.findings);
     tx.put_findings(row, findings, result.done, now)
 }
