@@ -18,7 +18,7 @@ const STEPS: &[&str] = &[
     include_str!("schema-7.sql"),
     include_str!("schema-8.sql"),
     include_str!("schema-9.sql"),
-    include_str!("schema-11.sql"),
+    include_str!("schema-10.sql"),
 ];
 
 /// What leads from a schema to the newest: the version that each step reaches, and its statements.
