@@ -178,9 +178,7 @@ impl<'b> Request<'_, 'b> {
     fn complete(self) -> Result<Self, BadHead> {
         match self.host {
             None if self.modern => return Err(BadHead::Malformed("`host` is missing")),
-            Some(host) if !host.iter().all(|b| b.is_ascii_alphanumeric() || b".-_:[]".contains(b)) => {
-                return Err(BadHead::Malformed("`host` is not a host"));
-            }
+            Some(host) if !is_host(host) => return Err(BadHead::Malformed("`host` is not a host")),
             _ => {}
         }
         if self.framing == Framing::Chunked && !self.modern {
@@ -188,6 +186,10 @@ impl<'b> Request<'_, 'b> {
         }
         Ok(self)
     }
+}
+
+fn is_host(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|b| b.is_ascii_alphanumeric() || b".-_:[]".contains(b))
 }
 
 fn once<'b>(slot: &mut Option<&'b [u8]>, value: &'b [u8], twice: &'static str) -> Result<(), BadHead> {
