@@ -3,6 +3,7 @@
 //! Every test has a home and a router of its own; the environment of the models is built once and kept. Where it cannot
 //! be built, the tests say so and pass.
 
+mod alone;
 mod blue_green;
 mod codes;
 mod corpus;

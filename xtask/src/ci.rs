@@ -1,6 +1,6 @@
 //! Everything that must hold before a change is taken, in order, cheapest first.
 //!
-//! Stops at the first failure with the command that repeats it, and always ends with a table of the steps and their
+//! Stops at the first failure (with `--keep-going` at the end) with the command that repeats it, and always ends with a table of the steps and their
 //! seconds, and of what the tests skipped. The cluster goes whatever came of the steps. The order matters: `gen`, `examples` and `e2e` share the release binary that `e2e` builds.
 
 use std::collections::BTreeSet;
@@ -34,8 +34,8 @@ const STEPS: &[Step] = &[
     Step { name: "deps", repeat: "cargo xtask deps", run: deps::run_installed },
 ];
 
-/// Runs the steps until one fails.
-pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
+/// Runs the steps until one fails, or all of them.
+pub(crate) fn run(sh: &Shell, keep_going: bool) -> Result<(), Failed> {
     say(&format!("building into {}", sh.target().display()));
     let skipped = skipped();
     let _none_yet = fs::remove_file(&skipped);
@@ -50,11 +50,11 @@ pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
         say(&format!("== {} {}: {:.1} s", step.name, word(result.is_ok()), took.as_secs_f64()));
         rows.push((step.name, Some((result.is_ok(), took))));
         if let Err(failed) = result {
-            outcome = Err(Failed::Check(format!(
-                "step `{}` failed: {failed}\nhint: repeat it with `{}`",
-                step.name, step.repeat
-            )));
-            break;
+            let message = format!("step `{}` failed: {failed}\nhint: repeat it with `{}`", step.name, step.repeat);
+            outcome = outcome.and(Err(Failed::Check(message)));
+            if !keep_going {
+                break;
+            }
         }
     }
     cluster::end_ci(sh);

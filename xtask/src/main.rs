@@ -93,7 +93,8 @@ fn dispatch(words: &[&str]) -> Result<(), Failed> {
         ["soak"] => steps::soak(&sh),
         ["soak", "kubernetes"] => steps::soak_kubernetes(&sh),
         ["setup"] => setup::run(&sh),
-        ["ci"] => ci::run(&sh.or_target(shell::cache_dir().join("target"))),
+        ["ci"] => ci::run(&sh.or_target(shell::cache_dir().join("target")), false),
+        ["ci", "--keep-going"] => ci::run(&sh.or_target(shell::cache_dir().join("target")), true),
         other => Err(Failed::Usage(format!("`{}` is not a command", other.join(" ")))),
     }
 }

@@ -3,9 +3,9 @@
 use super::{codes::codes, serving};
 use crate::harness::{Home, processes_with, signal};
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Lines},
     net::TcpListener,
-    process::{Child, Stdio},
+    process::{Child, ChildStderr, Command, Stdio},
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     thread,
 };
@@ -92,28 +92,42 @@ fn a_router_that_is_replaced_refuses_no_call_and_loses_none() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let uri = format!("http://{address}/api/v1/endpoint/iris/score");
     let start = |more: &[&str]| {
-        let mut router = home.command(&["router", "--server", "--workers", "2", "--listen", &address.to_string()]);
-        let mut router = Running(router.args(more).stderr(Stdio::piped()).spawn().unwrap());
-        // Nobody reads on: it says little more.
-        let mut said = BufReader::new(router.0.stderr.take().unwrap()).lines();
-        assert!(said.any(|line| line.unwrap().contains("the router answers at")), "it does not start");
-        (router, said)
+        let listen = address.to_string();
+        let args = [&["router", "--server", "--workers", "2", "--listen", &listen], more].concat();
+        Running::router(home.command(&args))
     };
     let mut router = start(&[]);
     undisturbed(&home, &uri, |go_on| {
         for _ in 0..3 {
             go_on();
             let next = start(&["--share-port"]);
-            let (mut old, _said) = std::mem::replace(&mut router, next);
-            signal(i32::try_from(old.0.id()).unwrap(), "TERM");
-            assert!(old.0.wait().unwrap().success());
+            assert!(std::mem::replace(&mut router, next).signal("TERM"));
         }
         go_on();
     });
 }
 
-/// Ends with the test.
-struct Running(Child);
+/// A router that ends with the test, and what it says.
+pub(super) struct Running(
+    Child,
+    #[expect(dead_code, reason = "held open: it may say more")] Lines<BufReader<ChildStderr>>,
+);
+
+impl Running {
+    /// A router that answers.
+    pub(super) fn router(mut command: Command) -> Running {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+        assert!(said.any(|line| line.unwrap().contains("the router answers at")), "it does not start");
+        Running(child, said)
+    }
+
+    /// Sends it this signal and waits for its end; true when that was a good one.
+    pub(super) fn signal(mut self, name: &str) -> bool {
+        signal(i32::try_from(self.0.id()).unwrap(), name);
+        self.0.wait().unwrap().success()
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
