@@ -88,7 +88,6 @@ fn record(tx: &mut Tx<'_>, report: Report, now: Timestamp) -> Result<(), Error> 
     let (event, kind) = match report.what {
         What::Returned | What::Staged { .. } => return Ok(()),
         What::Note { text } | What::Notice { text } | What::Serving { text, .. } => return tx.put_note(job.seq, &text),
-        What::Staged { .. } => return Ok(()),
         What::Preparing => (JobEvent::Preparing, "preparing"),
         What::Started { .. } => (JobEvent::Started, "running"),
         What::Exited { .. } => (JobEvent::Exited, "exited"),
