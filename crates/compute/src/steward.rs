@@ -241,8 +241,11 @@ impl Steward {
 
     async fn check(&mut self, site: &mut impl Site, desk: &impl Desk) -> Result<(), Trouble> {
         let findings = site.check().await;
-        // Work may be sent there as soon as the checks are passed.
-        let facts = site.look().await.ok().map(|look| look.facts);
+        // Work may be sent there as soon as the checks are passed; where they are not, a look would only wait once more.
+        let facts = match findings.iter().all(|finding| finding.passed) {
+            true => site.look().await.ok().map(|look| look.facts),
+            false => None,
+        };
         let checks = std::mem::take(&mut self.checks);
         let results =
             checks.into_iter().map(|check| CheckResult { id: check.id, done: true, findings: findings.clone() });

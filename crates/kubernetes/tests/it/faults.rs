@@ -94,6 +94,8 @@ pub(crate) fn what_is_stopped_before_it_ran_is_gone_at_once(stage: &Stage) {
 pub(crate) fn what_is_stopped_and_has_ended_is_removed_at_once(stage: &Stage) {
     let attempt = stage.want(1, |_| {});
     stage.until("it to run", || stage.pods(&attempt, "Running").len() == 1);
+    // The operator hears of that a moment later; until then nothing of it ran, and a stop would be its end.
+    std::thread::sleep(std::time::Duration::from_secs(2));
     stage.wire.with().stop.insert(attempt.clone());
     // Its agent would end the command and leave.
     let pod = stage.pods(&attempt, "")[0].clone();
