@@ -148,7 +148,7 @@ fn jobs_are_batch_jobs_of_a_real_slurm() {
 
     // One takes the node, others wait for it by Slurm's own word; the server is killed meanwhile, and Slurm's controller.
     let both = "compute: azureml:hpc\nresources: {instance_type: both}\nlimits: {timeout: 7200}";
-    home.begin("first", "for i in $(seq 15); do echo step $i; sleep 1; done", both);
+    home.begin("first", "for i in $(seq 25); do echo step $i; sleep 1; done", both);
     home.until_status("first", "Running");
     assert_eq!(slurm.says("squeue", &["-h", "-o", "%l"]).trim(), "3:00:00", "two hours, and one to collect");
     home.begin("second", "echo never", both);
@@ -161,6 +161,8 @@ fn jobs_are_batch_jobs_of_a_real_slurm() {
     home.until("Slurm's reason", || {
         why("second").contains("(Resources)") && why("third").contains("(PartitionTimeLimit)")
     });
+    // Slurm writes down what it knows every few seconds; a controller that dies before has never heard of a job.
+    std::thread::sleep(Duration::from_secs(6));
     assert!(home.kill("server"));
     let controller = &mut slurm.daemons[1];
     controller.kill().unwrap();
@@ -174,7 +176,7 @@ fn jobs_are_batch_jobs_of_a_real_slurm() {
         assert_eq!(home.ended(job)["status"], "Canceled");
     }
     assert_eq!(home.ended("first")["status"], "Completed", "{}", why("first"));
-    let steps: String = (1..=15).map(|n| format!("step {n}\n")).collect();
+    let steps: String = (1..=25).map(|n| format!("step {n}\n")).collect();
     assert_eq!(home.log("first"), steps, "{}", why("first"));
     home.until("an empty queue", || slurm.says("squeue", &["-h"]).is_empty());
     home.until("a clean home", || attempts(&slurm.folder.join("user")) == 0);

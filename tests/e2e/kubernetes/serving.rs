@@ -63,8 +63,8 @@ pub(super) fn a_model_is_replaced_and_its_pods_killed_without_a_lost_request(lab
         (&container["name"], &container["resources"]["requests"]["cpu"]),
         (&json!("inference-server"), &json!("50m"))
     );
-    let logs = home.ok(&["online-deployment", "get-logs", "-n", "blue", "-e", "iris"]);
-    assert!(logs.contains("blue has loaded 1 2 3"), "{logs}");
+    let logs = || home.ok(&["online-deployment", "get-logs", "-n", "blue", "-e", "iris"]);
+    lab.until("its log", || logs().contains("blue has loaded 1 2 3"));
 
     home.ok(&["online-deployment", "update", "-n", "blue", "-e", "iris", "--set", "instance_count=2", "-o", "none"]);
     lab.until("two pods", || pods(lab, "iris").len() == 2);
