@@ -1,13 +1,19 @@
-//! Sockets, with room for long bodies from the first byte on.
+//! Sockets, with room for long bodies from the first byte on, and no more underway than is soon taken.
 //!
 //! The system gives a new connection room for 64 KiB and more only as it learns that it is read. A body of a mebibyte then comes in
 //! many small turns, and on a busy machine each of them waits in line; the slowest requests are those on new connections.
+//!
+//! The other way the system would take a whole answer for a caller who reads slowly. Whoever got much in early is then served
+//! before the rest; with little that waits to be sent, all get on alike. What is sent and not yet confirmed is not limited by that,
+//! so that callers far away have all the speed of their line.
 
 use std::{io, net::SocketAddr, sync::LazyLock};
 use tokio::net::{TcpSocket, TcpStream};
 
 /// What may have come on a connection before it is read.
 const ROOM: u32 = 1 << 20;
+/// What may wait to be sent to a caller.
+const UNSENT: u32 = 64 << 10;
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4096;
 
@@ -27,6 +33,7 @@ pub(crate) fn listen(address: SocketAddr, shared: bool) -> io::Result<std::net::
     let socket = roomy(address)?;
     socket.set_reuseaddr(true)?;
     socket.set_reuseport(shared)?;
+    socket2::SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)?.into_std()
 }
