@@ -91,11 +91,11 @@ async function frames() {
   });
 }
 
-/** The server's memory with one page open and with many, each of another person with the charts of one run. */
+/** The server's memory with one page open and with many, each of another person with the live table. */
 async function memory() {
   const resident = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
-  await page.goto(`${PAGES.run}/metrics`);
-  await page.locator(PAGES.chart).first().waitFor();
+  await page.goto(PAGES.runs);
+  await page.locator(PAGES.row).first().waitFor();
   const found = { 1: resident() };
   const storageState = await context.storageState();
   for (let count = 2; count <= Number(pages); count++) {
@@ -103,9 +103,9 @@ async function memory() {
     const person = await browser.newContext({ ignoreHTTPSErrors: true, storageState, viewport: { width: 800, height: 600 } });
     const tab = await person.newPage();
     // A browser with this many pages gives up on one now and then; the page is asked for again.
-    const visit = () => tab.goto(`${PAGES.run}/metrics`, { waitUntil: "commit", timeout: 120_000 });
+    const visit = () => tab.goto(PAGES.runs, { waitUntil: "commit", timeout: 120_000 });
     await visit().catch(visit).catch(visit);
-    await tab.locator(PAGES.chart).first().waitFor({ timeout: 120_000 });
+    await tab.locator(PAGES.row).first().waitFor({ timeout: 120_000 });
     if (count === Number(pages) || [10, 50].includes(count)) found[count] = resident();
   }
   return found;

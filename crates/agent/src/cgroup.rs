@@ -49,9 +49,9 @@ impl Cgroup {
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
             return Err(Error::BadName(name.to_owned()));
         }
-        match Hierarchy::observe() {
-            Some(Hierarchy::V2 { candidates }) => create_v2(&candidates, name, limits),
-            Some(Hierarchy::V1 { cpu, memory }) => create_v1(&cpu, &memory, name, limits),
+        match Hierarchy::own() {
+            Some(Hierarchy::V2 { candidates }) => create_v2(candidates, name, limits),
+            Some(Hierarchy::V1 { cpu, memory }) => create_v1(cpu, memory, name, limits),
             None => Err(Error::Absent),
         }
     }
@@ -59,8 +59,8 @@ impl Cgroup {
     /// The group that [`Cgroup::create`] made under `name`, perhaps in an earlier life of the agent.
     pub fn open(name: &str) -> Option<Cgroup> {
         let leaf = format!("peregrine-{name}");
-        let group = match Hierarchy::observe()? {
-            Hierarchy::V1 { cpu, memory } => v1(&cpu, &memory, &leaf),
+        let group = match Hierarchy::own()? {
+            Hierarchy::V1 { cpu, memory } => v1(cpu, memory, &leaf),
             Hierarchy::V2 { candidates } => {
                 let folder = candidates.iter().map(|parent| parent.join(&leaf)).find(|folder| folder.is_dir())?;
                 Cgroup { version: 2, folders: vec![folder] }
@@ -71,9 +71,9 @@ impl Cgroup {
 
     /// The group this process is in: its container's own, where it is in one.
     pub fn own() -> Option<Cgroup> {
-        match Hierarchy::observe()? {
-            Hierarchy::V1 { cpu, memory } => Some(Cgroup { version: 1, folders: vec![cpu, memory] }),
-            Hierarchy::V2 { candidates } => Some(Cgroup { version: 2, folders: vec![candidates.into_iter().next()?] }),
+        match Hierarchy::own()? {
+            Hierarchy::V1 { cpu, memory } => Some(Cgroup { version: 1, folders: vec![cpu.clone(), memory.clone()] }),
+            Hierarchy::V2 { candidates } => Some(Cgroup { version: 2, folders: vec![candidates.first()?.clone()] }),
         }
     }
 

@@ -6,6 +6,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
 /// The place new groups are made in.
@@ -19,10 +20,14 @@ pub(super) enum Hierarchy {
 
 impl Hierarchy {
     /// Version 1 wins where its controllers are mounted: a controller belongs to one version at a time.
-    pub(super) fn observe() -> Option<Hierarchy> {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-        let places = fs::read_to_string("/proc/self/cgroup").ok()?;
-        locate(&mounts, &places, |path| path.is_dir())
+    /// Looked up once: reading what is mounted costs a small job more than making its group.
+    pub(super) fn own() -> Option<&'static Hierarchy> {
+        static OWN: LazyLock<Option<Hierarchy>> = LazyLock::new(|| {
+            let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+            let places = fs::read_to_string("/proc/self/cgroup").ok()?;
+            locate(&mounts, &places, |path| path.is_dir())
+        });
+        OWN.as_ref()
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Access, Connection, Row, Value, migrate};
 use crate::Error;
 use rusqlite::{
     ErrorCode, OpenFlags, ToSql,
+    config::DbConfig,
     types::{ToSqlOutput, ValueRef},
 };
 use std::{
@@ -99,6 +100,8 @@ impl Sqlite {
         let open = || -> rusqlite::Result<rusqlite::Connection> {
             let on = rusqlite::Connection::open_with_flags(path, flags)?;
             on.set_prepared_statement_cache_capacity(128);
+            // Else statements are compiled anew for every value they are given, which costs more than most of them do.
+            on.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
             on.busy_timeout(std::time::Duration::from_secs(10))?;
             if access == Access::Write {
                 on.pragma_update(None, "synchronous", "full")?;
