@@ -109,6 +109,22 @@ fn mpirun_starts_all_ranks_and_one_that_fails_takes_the_others_with_it() {
 }
 
 #[test]
+fn a_rank_that_hangs_holds_the_others_no_longer_than_the_job_may_take() {
+    let home = Home::new();
+    home.file("src/rank.sh", "echo rank $RANK is here\ntest $RANK = 3 || exit 0\ntrap '' TERM\nsleep 600\n");
+    let more = two_by_two("pytorch", "limits: {timeout: 3}");
+    assert_eq!(run(&home, "stuck", "sh rank.sh", &more), "Canceled");
+    let why = home.ok(&["job", "why", "-n", "stuck"]);
+    assert!(why.contains("3 s"), "{why}");
+    for (rank, log) in logs(&home, "stuck", 4).iter().enumerate() {
+        assert_eq!(log.trim_end(), format!("rank {rank} is here"));
+    }
+    let left = crate::harness::processes_with(&home.path().display().to_string());
+    assert!(!left.iter().any(|(_, line)| line.contains("sleep")), "{left:?}");
+    home.is_well();
+}
+
+#[test]
 fn a_ray_cluster_has_all_nodes_before_the_command_runs_on_the_first() {
     let Some(python) = venv::with("ray", RAY, &[]) else {
         return skip("Ray jobs (`ray` is not kept here and the package index cannot be reached)");

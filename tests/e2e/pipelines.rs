@@ -1,7 +1,7 @@
 //! Pipelines and sweeps from the command line: what is told while they run, what is not run again and why, and that the loss of
 //! server and agent neither loses a step nor runs one twice.
 
-use crate::harness::Home;
+use crate::harness::{Home, said};
 use std::{collections::BTreeSet, fs};
 
 const WORDS: &str = "type: pipeline\nexperiment_name: words\ninputs: {word: one}\n\
@@ -111,3 +111,57 @@ fn steps_and_trials_are_run_once_though_server_and_agent_are_killed() {
     assert_eq!((drawn.len(), drawn.iter().collect::<BTreeSet<_>>().len()), (12, 12), "{drawn:?}");
     assert_eq!(home.json(&["job", "list", "--parent", "search"]).as_array().unwrap().len(), 12);
 }
+
+/// What a terminal shows: the tree, drawn over itself until all is over.
+#[test]
+fn on_a_terminal_the_steps_are_a_tree_that_is_drawn_over_itself() {
+    let home = Home::new();
+    home.file("words.yml", &WORDS.replace("test -e FLAG", "sleep 2"));
+    home.ok(&["job", "create", "-f", "words.yml", "-n", "shown", "-o", "none"]);
+    let stream = home.command(&["job", "stream", "-n", "shown"]);
+    let spawned = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    let mut terminal = std::process::Command::new("python3");
+    terminal.args(["-c", spawned]).arg(stream.get_program()).args(stream.get_args());
+    terminal.envs(stream.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm");
+    let said = said(terminal.current_dir(home.path()).stdin(std::process::Stdio::null()).output().unwrap());
+    assert_eq!(said.code, Some(0), "{}", said.out);
+    let last = said.out.rsplit("\x1b[2A").next().unwrap();
+    assert_ne!(last, said.out, "the tree of two lines is never drawn over: {:?}", said.out);
+    let lines: Vec<&str> = last.lines().map(|line| line.trim_start_matches("\r\x1b[2K")).collect();
+    assert!(lines[0].starts_with("+ make") && lines[0].contains("Completed"), "{last:?}");
+    assert!(lines[1].starts_with("+   use") && lines[1].contains("Completed"), "{last:?}");
+}
+
+/// One trial is far more talkative than the others: its last value counts as theirs do, and the search goes on meanwhile.
+#[test]
+fn a_trial_that_logs_a_million_points_is_one_of_the_search() {
+    let home = Home::new();
+    home.file("src/talk.py", TALK);
+    home.file(
+        "sweep.yml",
+        "type: sweep\ncompute: azureml:local\nsampling_algorithm: {type: grid}\n\
+         search_space: {points: {type: choice, values: [1000000, 1, 2]}}\n\
+         early_termination: {type: bandit, slack_factor: 0.1, evaluation_interval: 1, delay_evaluation: 5000000}\n\
+         objective: {goal: maximize, primary_metric: score}\nlimits: {max_total_trials: 3, max_concurrent_trials: 2, timeout: 300}\n\
+         trial: {code: src, command: 'python3 talk.py ${{search_space.points}}', environment: {image: 'python:3.12-slim'}}\n",
+    );
+    home.ok(&["job", "create", "-f", "sweep.yml", "-n", "talk", "-o", "none"]);
+    let ended = home.ended("talk");
+    assert_eq!(ended["status"], "Completed", "{}", home.ok(&["job", "why", "-n", "talk"]));
+    let trials = home.json(&["job", "list", "--parent", "talk"]);
+    assert_eq!(trials.as_array().unwrap().len(), 3);
+    let best = ended["properties"]["best_child_run_id"].as_str().unwrap_or_default();
+    let metrics = home.json(&["job", "metrics", "-n", best]);
+    assert!(metrics.to_string().contains("999999"), "{ended} {metrics}");
+}
+
+const TALK: &str = r#"
+import json, os, ssl, sys, urllib.request
+to, count = os.environ["MLFLOW_TRACKING_URI"] + "/api/2.0/mlflow/runs/log-batch", int(sys.argv[1])
+context = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE"))
+for first in range(0, count, 1000):
+    points = [{"key": "score", "value": n, "timestamp": n, "step": n} for n in range(first, min(count, first + 1000))]
+    body = json.dumps({"run_id": os.environ["MLFLOW_RUN_ID"], "metrics": points}).encode()
+    head = {"authorization": "Bearer " + os.environ["MLFLOW_TRACKING_TOKEN"], "content-type": "application/json"}
+    urllib.request.urlopen(urllib.request.Request(to, body, head), context=context).read()
+"#;
