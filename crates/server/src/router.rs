@@ -266,15 +266,16 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
             let silent = own || method_is_read(&act.method) || api::mlflow::is_logging(id);
             let seen = act.clone();
             let answer = if silent { next.run(request).await } else { store::acting(act, next.run(request)).await };
+            let tells = matches!(id, "online_endpoint_keys" | "online_endpoint_token") && answer.status().is_success();
             // Some handlers learn only from the body or a link whether the caller may.
-            if answer.status() == StatusCode::FORBIDDEN {
-                record_refusal(&app, seen, StatusCode::FORBIDDEN).await;
+            if tells || answer.status() == StatusCode::FORBIDDEN {
+                record(&app, seen, answer.status()).await;
             }
             answer
         }
         Err((caller, problem)) => {
             act.caller = caller;
-            record_refusal(&app, act, problem.status).await;
+            record(&app, act, problem.status).await;
             match id.starts_with("mlflow_") {
                 true => http::mlflow::Fault::from(problem).into_response(),
                 false => problem.into_response(),
@@ -334,14 +335,14 @@ fn method_is_read(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }
 
-/// Someone known was turned away; that is written down before they are told.
-async fn record_refusal(app: &App, act: Act, status: StatusCode) {
+/// Someone known is turned away, or told a secret; that is written down before they hear of it.
+async fn record(app: &App, act: Act, status: StatusCode) {
     if act.caller.is_empty() || status == StatusCode::TOO_MANY_REQUESTS {
         return;
     }
     let status = i64::from(status.as_u16());
     if let Err(error) = app.store.write(move |tx| tx.add_audit(&act, status)).await {
-        tracing::error!(error = &error as &dyn std::error::Error, "a refusal is not in the audit");
+        tracing::error!(error = &error as &dyn std::error::Error, "what was refused or told is not in the audit");
     }
 }
 

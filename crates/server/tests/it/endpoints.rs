@@ -60,6 +60,9 @@ async fn keys_are_given_on_request_and_changed_one_at_a_time() {
     );
     server.post("onlineEndpoints/ep1/regenerateKeys", json!({"keyType": "Third"})).await.refused(400);
     server.post("onlineEndpoints/ep1/token", json!({})).await.refused(400);
+    let audit = server.get("audit").await;
+    assert_eq!(audit.text().matches("\"online_endpoint_keys\"").count(), 3, "whoever was told keys is on record");
+    assert!(!audit.text().contains(&second) && !audit.text().contains("online_endpoint_token"), "{}", audit.text());
 }
 
 #[tokio::test]
