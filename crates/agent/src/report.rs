@@ -8,7 +8,10 @@ use domain::{
     report::{NodeFacts, Report, ReportAnswer, ReportBatch, Sample, What},
 };
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 use tokio::{
@@ -18,7 +21,8 @@ use tokio::{
 
 const BATCH: usize = 1000;
 
-/// How long news of an attempt under way waits for more: a short one is told of once, with its end.
+/// How long news of an attempt under way waits for more: a short one is told of once, with its end, and with its neighbours
+/// where many stand in line.
 const COMPANY: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Default)]
@@ -27,6 +31,8 @@ pub(crate) struct Reporter {
     bell: Arc<Notify>,
     /// Rings when something should not wait for company.
     urgent: Arc<Notify>,
+    /// Others stand in line, so that nothing is idle while an end waits to be told.
+    crowded: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -36,8 +42,8 @@ struct Queue {
 }
 
 impl Queue {
-    fn can_wait(&self) -> bool {
-        !self.reports.is_empty() && !self.reports.iter().any(|report| is_urgent(&report.what))
+    fn can_wait(&self, crowded: bool) -> bool {
+        !self.reports.is_empty() && (crowded || !self.reports.iter().any(|report| is_urgent(&report.what)))
     }
 }
 
@@ -49,6 +55,10 @@ impl Reporter {
         if urgent {
             self.urgent.notify_one();
         }
+    }
+
+    pub(crate) fn is_crowded(&self, crowded: bool) {
+        self.crowded.store(crowded, Relaxed);
     }
 
     pub(crate) fn sample(&self, sample: Sample) {
@@ -106,7 +116,8 @@ impl Reporter {
     /// Gives news that can wait a moment for more.
     async fn company(&self) {
         let until = Instant::now() + COMPANY;
-        while self.lock().can_wait() && timeout_at(until, self.urgent.notified()).await.is_ok() {}
+        let can_wait = || self.lock().can_wait(self.crowded.load(Relaxed));
+        while can_wait() && timeout_at(until, self.urgent.notified()).await.is_ok() {}
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {

@@ -152,6 +152,7 @@ impl Supervisor {
             Message::Holds(answer) => drop(answer.send(self.holds())),
         }
         self.admit();
+        self.cx.reporter.is_crowded(self.cx.outpost.is_some() && !self.waiting.is_empty());
     }
 
     fn holds(&self) -> Holds {
