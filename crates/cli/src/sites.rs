@@ -12,6 +12,8 @@ use domain::{
     machine::lease_seconds,
     resources::parse_bytes,
 };
+#[cfg(feature = "kubernetes")]
+use kubernetes::provider::{PodSettings, Pods};
 use planner::nodes::Bounds;
 use serde_json::Value;
 use std::{
@@ -132,6 +134,11 @@ impl Sites {
                         let site = Managed::new(store, commands, settings);
                         stewards.spawn(async move { keep(&place.name, site, desk, checks).await })
                     }
+                    Some("kubernetes") => {
+                        let pods = pods(&place, key, (self.url.clone(), authority))?;
+                        let site = Managed::new(store, pods, settings);
+                        stewards.spawn(async move { keep(&place.name, site, desk, checks).await })
+                    }
                     other => {
                         let machines = match other {
                             Some("ssh") => {
@@ -199,12 +206,14 @@ fn word(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
+/// A secret of a place by the last word of its path.
+fn secret(place: &Place, key: &str) -> Option<String> {
+    let found = place.secrets.iter().find(|(path, value)| path.rsplit('.').next() == Some(key) && !value.is_empty());
+    found.map(|(_, value)| value.clone())
+}
+
 fn login(place: &Place, host: String) -> Login {
-    let secret = |key: &str| {
-        let found =
-            place.secrets.iter().find(|(path, value)| path.rsplit('.').next() == Some(key) && !value.is_empty());
-        found.map(|(_, value)| value.clone())
-    };
+    let secret = |key: &str| secret(place, key);
     Login {
         host,
         port: place.body["sshPort"].as_u64().and_then(|port| u16::try_from(port).ok()).unwrap_or(22),
@@ -260,6 +269,21 @@ fn logins(place: &Place) -> Vec<Login> {
         ..usual.clone()
     };
     provider["hosts"].as_array().into_iter().flatten().map(one).collect()
+}
+
+/// The pods that are nodes of a managed cluster.
+#[cfg(feature = "kubernetes")]
+fn pods(place: &Place, key: String, server: (String, String)) -> Result<Pods, Trouble> {
+    let of = (key, place.workspace.clone(), place.compute.clone());
+    let settings =
+        PodSettings::of(&place.body["nodeProvider"], of, secret(place, "kubeconfig"), server, server::clock::now);
+    Ok(Pods::new(settings))
+}
+
+#[cfg(not(feature = "kubernetes"))]
+fn pods(place: &Place, _: String, _: (String, String)) -> Result<Commands, Trouble> {
+    let why = format!("`{}` wants pods, and this program was built without Kubernetes", place.name);
+    Err(Trouble::new("provider", why))
 }
 
 /// The instance types of a Slurm target: its own settings, and those that differ under a name.

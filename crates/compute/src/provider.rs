@@ -28,8 +28,19 @@ pub struct Order {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub name: String,
-    /// Why it is of no use any more, if the provider knows that.
-    pub dead: Option<String>,
+    pub health: Health,
+}
+
+/// How a node is doing, as far as its provider can tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    Well,
+    /// It is on its way, and this is what keeps it.
+    Waits(String),
+    /// Whoever owns the machine takes it back; it is there for a little while yet.
+    Leaves(String),
+    /// It is of no use any more.
+    Dead(String),
 }
 
 pub trait Provider: Clone + Send + Sync + 'static {
@@ -41,6 +52,10 @@ pub trait Provider: Clone + Send + Sync + 'static {
     fn list(&self) -> impl Future<Output = Result<Option<Vec<Found>>, Trouble>> + Send;
     /// What a node of this size would have here.
     fn offers(&self, size: &Resources) -> impl Future<Output = Result<Resources, Trouble>> + Send;
+    /// Whether an order that is repeated starts a dead node again, with what it had on its disk.
+    fn revives(&self) -> bool {
+        true
+    }
     /// The cluster is gone, and what its nodes have left for later ones goes too.
     fn end(&self) -> impl Future<Output = ()> + Send {
         async {}

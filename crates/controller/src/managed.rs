@@ -64,6 +64,8 @@ pub struct Managed<P> {
     failures: Failures,
     /// What the provider said last that was not well.
     trouble: Option<String>,
+    /// Nodes that were ordered by this steward, and not by one before it.
+    asked: HashSet<String>,
     /// Nodes whose agent had to be started again, and when.
     revived: BTreeMap<String, Timestamp>,
     /// Nodes that could not be taken away, and when that was tried.
@@ -86,6 +88,7 @@ impl<P: Provider> Managed<P> {
             waiting: Vec::new(),
             failures: Failures::default(),
             trouble: None,
+            asked: HashSet::new(),
             revived: BTreeMap::new(),
             stuck: BTreeMap::new(),
             listed_at: None,

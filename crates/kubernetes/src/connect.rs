@@ -1,9 +1,13 @@
 //! The way to a cluster from outside: a kubeconfig, and what can go wrong on the way, in words.
 
+mod portable;
+
+pub use portable::portable;
+
 use kube::{
     Client, Config,
     client::AuthError,
-    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+    config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use std::{error::Error as StdError, path::Path, time::Duration};
 
@@ -23,6 +27,10 @@ pub struct Cluster {
 pub enum Error {
     #[error("no kubeconfig can be used")]
     Kubeconfig(#[source] KubeconfigError),
+    #[error("the kubeconfig is of no use on another machine: {why}")]
+    NotPortable { why: String },
+    #[error("no kubeconfig was given, and this server does not run in a pod")]
+    NotInside(#[source] InClusterError),
     #[error("the kubeconfig's credentials cannot be used")]
     Credentials(#[source] kube::Error),
     #[error("the cluster at {url} does not answer")]
@@ -48,9 +56,29 @@ impl Cluster {
             Some(path) => Kubeconfig::read_from(path),
             None => Kubeconfig::read(),
         };
+        Cluster::by(read.map_err(Error::Kubeconfig)?, context).await
+    }
+
+    /// The same by the text of a kubeconfig that somebody else has sent: it may lead nowhere but to the cluster.
+    pub async fn sent(kubeconfig: &str, context: Option<&str>) -> Result<Cluster, Error> {
+        // What a parser says may have a piece of it in it.
+        let unread = |_| Error::NotPortable { why: "it cannot be read".to_owned() };
+        let read = Kubeconfig::from_yaml(kubeconfig).map_err(unread)?;
+        portable::is(&read)?;
+        Cluster::by(read, context).await
+    }
+
+    /// The cluster that this process runs in, as the service account of its pod.
+    pub fn inside() -> Result<Cluster, Error> {
+        Cluster::of(Config::incluster().map_err(Error::NotInside)?)
+    }
+
+    async fn by(read: Kubeconfig, context: Option<&str>) -> Result<Cluster, Error> {
         let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-        let config = Config::from_custom_kubeconfig(read.map_err(Error::Kubeconfig)?, &options).await;
-        let mut config = config.map_err(Error::Kubeconfig)?;
+        Cluster::of(Config::from_custom_kubeconfig(read, &options).await.map_err(Error::Kubeconfig)?)
+    }
+
+    fn of(mut config: Config) -> Result<Cluster, Error> {
         config.connect_timeout = Some(Duration::from_secs(10));
         config.read_timeout = Some(Duration::from_secs(60));
         let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
@@ -131,6 +159,10 @@ impl Error {
             Error::Kubeconfig(_) => {
                 "name one with `--kubeconfig` and `--context`; `kubectl config get-contexts` lists them"
             }
+            Error::NotPortable { .. } => {
+                "use one with the token of a service account: `kubectl create token` makes it, and it holds for as long as `--duration` says"
+            }
+            Error::NotInside(_) => "name a kubeconfig with `kubeconfig_file`",
             Error::Credentials(_) => "check the kubeconfig with `kubectl get nodes`",
             Error::Unreachable { .. } => "check the address and the network with `kubectl version`",
             Error::Unauthorized { .. } => {

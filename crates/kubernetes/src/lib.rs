@@ -11,6 +11,7 @@ pub mod instance_type;
 pub mod manifests;
 pub mod names;
 pub mod operator;
+pub mod provider;
 pub mod quantity;
 pub mod reservation;
 pub mod settings;

@@ -6,21 +6,21 @@
 
 mod act;
 mod amounts;
-mod check;
+pub(crate) mod check;
 mod desk;
-mod explain;
+pub(crate) mod explain;
 mod facts;
-mod fate;
+pub(crate) mod fate;
 mod fit;
-mod labels;
+pub(crate) mod labels;
 mod lead;
 mod link;
 mod metrics;
 mod pace;
 mod pods;
-mod refusal;
+pub(crate) mod refusal;
 mod release;
-mod seen;
+pub(crate) mod seen;
 mod watch;
 mod world;
 

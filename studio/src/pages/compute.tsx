@@ -111,7 +111,7 @@ function Target({ target, changed }: { target: Compute; changed: () => void }) {
   );
 }
 
-const PROVIDERS: Record<string, string> = { process: "this server's machine", ssh: "machines over SSH" };
+const PROVIDERS: Record<string, string> = { process: "this server's machine", ssh: "machines over SSH", kubernetes: "pods of a Kubernetes cluster" };
 
 function nodeCount(target: Compute): string {
   const { scaleSettings, currentNodeCount = 0, vmPriority } = target.properties.properties ?? {};

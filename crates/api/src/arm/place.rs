@@ -97,7 +97,7 @@ fn cluster(p: &mut Map<String, Value>, spec: &Value) {
         "nodeIdleTimeBeforeScaleDown": iso_seconds(&idle),
     });
     put(&mut inner, "scaleSettings", scale);
-    put(&mut inner, "nodeProvider", some(spec, "provider").map(camel_deep));
+    put(&mut inner, "nodeProvider", some(spec, "provider").map(node_provider));
     put(&mut inner, "subnet", network(spec));
     let ssh = some(spec, "ssh_settings");
     if let Some(ssh) = ssh {
@@ -109,6 +109,15 @@ fn cluster(p: &mut Map<String, Value>, spec: &Value) {
     }
     put(p, "disableLocalAuth", json!(ssh.is_none()));
     put(p, "properties", Value::Object(inner));
+}
+
+/// Who brings the nodes. Labels of machines are nobody's to respell.
+fn node_provider(provider: &Value) -> Value {
+    let mut out = camel_deep(provider);
+    if let Some(labels) = some(provider, "node_selector") {
+        out["nodeSelector"] = labels.clone();
+    }
+    out
 }
 
 fn instance(p: &mut Map<String, Value>, spec: &Value) {
@@ -265,6 +274,16 @@ mod tests {
         assert_eq!(inner["scaleSettings"]["maxNodeCount"], 4);
         assert_eq!(inner["scaleSettings"]["nodeIdleTimeBeforeScaleDown"], "PT2M");
         assert_eq!((&inner["vmPriority"], &made["location"]), (&json!("LowPriority"), &json!("here")));
+    }
+
+    #[test]
+    fn labels_of_machines_are_spelled_as_they_were() {
+        let provider = json!({"type": "kubernetes", "agent_image": "p:1", "node_selector": {"my_pool": "a_b"},
+            "tolerations": [{"key": "my_taint", "toleration_seconds": 5}]});
+        let made = compute(&json!({"type": "amlcompute", "provider": provider}), "here");
+        let sent = &made["properties"]["properties"]["nodeProvider"];
+        assert_eq!((&sent["agentImage"], &sent["nodeSelector"]), (&json!("p:1"), &json!({"my_pool": "a_b"})));
+        assert_eq!(sent["tolerations"][0], json!({"key": "my_taint", "tolerationSeconds": 5}));
     }
 
     #[test]

@@ -52,7 +52,7 @@ async fn connect(reach: &Reach) -> Done<Cluster> {
 /// What went wrong on a cluster, with whose fault it is.
 fn failed(error: Error) -> Failure {
     let exit = match &error {
-        Error::Kubeconfig(_) => Exit::Input,
+        Error::Kubeconfig(_) | Error::NotPortable { .. } | Error::NotInside(_) => Exit::Input,
         Error::Credentials(_) | Error::Unauthorized { .. } | Error::Forbidden { .. } => Exit::NotAllowed,
         Error::Unreachable { .. } => Exit::Unreachable,
         Error::Refused { code, .. } if *code >= 500 => Exit::Unreachable,

@@ -4,7 +4,7 @@
 //! makes a call safe to repeat: whoever makes a machine tags it with the name first. Invariant: a program that hangs is ended,
 //! and what it may have done by then is found by the next `list`.
 
-use super::{Found, Order, Provider};
+use super::{Found, Health, Order, Provider};
 use crate::Trouble;
 use domain::{Resources, cluster::Finding};
 use std::{path::PathBuf, process::Stdio, time::Duration};
@@ -83,7 +83,7 @@ impl Provider for Commands {
         let said = self.call(&["list"], &[]).await?;
         // What has another name was not made for this cluster.
         let names = said.lines().map(str::trim).filter(|name| name.starts_with(&self.prefix));
-        let mut found: Vec<Found> = names.map(|name| Found { name: name.to_owned(), dead: None }).collect();
+        let mut found: Vec<Found> = names.map(|name| Found { name: name.to_owned(), health: Health::Well }).collect();
         found.sort_by(|one, other| one.name.cmp(&other.name));
         found.dedup();
         Ok(Some(found))

@@ -1,6 +1,6 @@
 //! Nodes on machines that are there already: this one, carved up, or others reached by SSH, one node each.
 
-use super::{Found, Order, Provider};
+use super::{Found, Health, Order, Provider};
 use crate::{
     Login, Trouble,
     shell::{Shell, quote},
@@ -108,8 +108,11 @@ fn read(line: &str) -> Option<(String, Found)> {
     let (state, folder, name) = (words.next()?, words.next()?, words.next()?);
     let last = words.next().unwrap_or_default().trim();
     let last = if last.is_empty() { "it printed nothing".to_owned() } else { format!("the last it printed: {last}") };
-    let dead = (state == "dead").then(|| format!("its agent has ended; {last}"));
-    Some((folder.to_owned(), Found { name: name.to_owned(), dead }))
+    let health = match state {
+        "dead" => Health::Dead(format!("its agent has ended; {last}")),
+        _ => Health::Well,
+    };
+    Some((folder.to_owned(), Found { name: name.to_owned(), health }))
 }
 
 /// Paths below a node's folder are names of sockets, and must be short.

@@ -1,7 +1,7 @@
 //! The nodes of a managed cluster: ordered, compared with what their provider has, condemned, taken away.
 
 use super::{LIST_MS, Managed, NOTICE_MS, REVIVE_MS, SHOWN_MS, stored, tasks::Done};
-use compute::{Order, Provider, Trouble};
+use compute::{Found, Health, Order, Provider, Trouble};
 use domain::{
     JobState, Resources, Timestamp,
     machine::{PartFate, Standing},
@@ -75,6 +75,7 @@ impl<P: Provider> Managed<P> {
         };
         let kept = row.clone();
         self.store.write(move |tx| tx.put_machine(&kept)).await.map_err(stored)?;
+        self.asked.insert(row.name.clone());
         self.rows.push(row);
         self.tasks.create(order);
         Ok(())
@@ -105,7 +106,7 @@ impl<P: Provider> Managed<P> {
     }
 
     /// Sets what is written down against what is there.
-    pub(super) async fn compare(&mut self, asked_at: Timestamp, found: Vec<compute::Found>) -> Result<(), Trouble> {
+    pub(super) async fn compare(&mut self, asked_at: Timestamp, found: Vec<Found>) -> Result<(), Trouble> {
         let names: HashSet<&str> = found.iter().map(|found| found.name.as_str()).collect();
         let old = |row: &&MachineRow| row.created_at < asked_at && row.standing != Standing::Gone;
         let away = |row: &&MachineRow| !names.contains(row.name.as_str()) && !self.tasks.is_at(&row.name);
@@ -117,37 +118,60 @@ impl<P: Provider> Managed<P> {
             self.gone(&row.name).await?;
         }
         for found in found {
-            let standing = self.row(&found.name).map(|row| row.standing);
-            match (standing, found.dead) {
-                // Nobody knows of it: it was ordered by a server that was told of its end.
-                (None | Some(Standing::Gone), _) => self.tasks.delete(&found.name),
-                (Some(Standing::Ready), Some(_)) if self.may_revive(&found.name, asked_at) => {
-                    let amounts = self.row(&found.name).map_or(self.settings.size.1, |row| row.ordered);
-                    self.revived.insert(found.name.clone(), asked_at);
-                    self.tasks.create(self.order_of(&found.name, amounts));
-                }
-                (Some(Standing::Preparing | Standing::Ready), Some(why)) if !self.tasks.is_at(&found.name) => {
-                    if standing == Some(Standing::Preparing) {
-                        self.failures.more((self.settings.clock)());
-                        self.trouble = Some(why.clone());
-                    }
-                    self.stands(&found.name, Standing::Unusable, &why).await?;
-                }
-                _ => {}
+            self.hear_of(found, asked_at).await?;
+        }
+        Ok(())
+    }
+
+    /// What is to be done about a node that is there.
+    async fn hear_of(&mut self, Found { name, health }: Found, asked_at: Timestamp) -> Result<(), Trouble> {
+        let Some(row) = self.row(&name).filter(|row| row.standing != Standing::Gone).cloned() else {
+            // Nobody knows of it: it was ordered by a server that was told of its end.
+            self.tasks.delete(&name);
+            return Ok(());
+        };
+        if self.tasks.is_at(&name) {
+            return Ok(());
+        }
+        match (row.standing, health) {
+            // A server that was killed may have had half of it ordered.
+            (Standing::Preparing, Health::Well | Health::Waits(_)) if self.asked.insert(name.clone()) => {
+                self.tasks.create(self.order_of(&name, row.ordered));
             }
+            (Standing::Preparing, Health::Well) if !row.reason.is_empty() => {
+                self.stands(&name, Standing::Preparing, "").await?;
+            }
+            (Standing::Preparing, Health::Waits(why)) if row.reason != why => {
+                self.stands(&name, Standing::Preparing, &why).await?;
+            }
+            // What runs there is asked to end while there is time.
+            (Standing::Ready, Health::Leaves(why)) => self.stands(&name, Standing::Preempted, &why).await?,
+            (Standing::Ready, Health::Dead(_)) if self.may_revive(&name, asked_at) => {
+                self.revived.insert(name.clone(), asked_at);
+                self.tasks.create(self.order_of(&name, row.ordered));
+            }
+            (Standing::Preparing | Standing::Ready, Health::Dead(why) | Health::Leaves(why)) => {
+                if row.standing == Standing::Preparing {
+                    self.failures.more((self.settings.clock)());
+                    self.trouble = Some(why.clone());
+                }
+                self.stands(&name, Standing::Unusable, &why).await?;
+            }
+            _ => {}
         }
         Ok(())
     }
 
     /// Whether the agent of a node may be started again: what runs there does not depend on it.
     pub(super) fn may_revive(&self, name: &str, now: Timestamp) -> bool {
-        !self.tasks.is_at(name) && self.revived.get(name).is_none_or(|last| now.0 - last.0 >= REVIVE_MS)
+        self.tasks.provider.revives() && self.revived.get(name).is_none_or(|last| now.0 - last.0 >= REVIVE_MS)
     }
 
     /// Nodes that are to go and may are taken away; those that were are forgotten after a while.
     pub(super) async fn clear(&mut self, now: Timestamp) -> Result<(), Trouble> {
         self.revived.retain(|_, last| now.0 - last.0 < REVIVE_MS);
         self.stuck.retain(|_, tried| now.0 - tried.0 < LIST_MS);
+        self.asked.retain(|name| self.rows.iter().any(|row| row.name == *name));
         for row in self.rows.clone() {
             let busy = self.is_busy(&row.name);
             let may = match row.standing {

@@ -64,7 +64,10 @@ impl<P: Provider> Managed<P> {
         if let Some(trouble) = &self.trouble {
             return format!("it needs {} and none can be had: {trouble}; it is tried again", nodes(parts));
         }
-        let coming = self.rows.iter().filter(|row| row.standing == Standing::Preparing).count();
+        let preparing = || self.rows.iter().filter(|row| row.standing == Standing::Preparing);
+        let coming = preparing().count();
+        let kept = preparing().find(|row| !row.reason.is_empty());
+        let kept = kept.map_or_else(String::new, |row| format!(" ({})", row.reason));
         let busy = self.rows.iter().filter(|row| self.is_busy(&row.name)).count();
         let most = self.settings.bounds.most;
         match (coming, busy) {
@@ -72,7 +75,7 @@ impl<P: Provider> Managed<P> {
                 format!("{} asked for", if parts == 1 { "a node is".to_owned() } else { format!("{parts} nodes are") })
             }
             (0, busy) => format!("it needs {}: {free} free, {busy} of at most {most} at work", nodes(parts)),
-            (coming, _) => format!("it needs {}: {free} free, {coming} being prepared", nodes(parts)),
+            (coming, _) => format!("it needs {}: {free} free, {coming} being prepared{kept}", nodes(parts)),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! off, servers that restart. Virtual time, a real store, the real decisions.
 
 use crate::Home;
-use compute::{Found, Order, Provider, Site, Started, Trouble};
+use compute::{Found, Health, Order, Provider, Site, Started, Trouble};
 use controller::{Managed, ManagedSettings};
 use domain::{
     AttemptId, Resources, Timestamp,
@@ -51,6 +51,8 @@ struct Machine {
     dead: bool,
     /// Cut off until then; what it runs goes on.
     cut_until: i64,
+    /// Its owner takes it back then, and says so beforehand.
+    back_at: Option<i64>,
     /// Parts at work, and how many ticks each still takes.
     runs: BTreeMap<(AttemptId, u32), u32>,
     left: Vec<(AttemptId, u32)>,
@@ -86,7 +88,8 @@ impl Provider for Fake {
             return Ok(());
         }
         let joins_at = (!cloud.fails(8)).then(|| NOW.get() + i64::try_from(cloud.dice.below(60_000)).unwrap());
-        let machine = Machine { joins_at, dead: false, cut_until: 0, runs: BTreeMap::new(), left: Vec::new() };
+        let machine =
+            Machine { joins_at, dead: false, cut_until: 0, back_at: None, runs: BTreeMap::new(), left: Vec::new() };
         cloud.machines.entry(order.name.clone()).or_insert(machine).dead = false;
         // It did what it was asked and says that it did not.
         if cloud.fails(10) { Err(trouble()) } else { Ok(()) }
@@ -111,7 +114,12 @@ impl Provider for Fake {
         }
         let found = |(name, machine): (&String, &Machine)| Found {
             name: name.clone(),
-            dead: machine.dead.then(|| "it is dead".to_owned()),
+            health: match machine {
+                Machine { dead: true, .. } => Health::Dead("it is dead".to_owned()),
+                Machine { back_at: Some(_), .. } => Health::Leaves("its owner wants it".to_owned()),
+                Machine { joins_at: Some(at), .. } if NOW.get() < *at => Health::Waits("it is booting".to_owned()),
+                _ => Health::Well,
+            },
         };
         Ok(Some(cloud.machines.iter().map(found).collect()))
     }
@@ -176,12 +184,19 @@ async fn machines_act(store: &Store, cloud: &Mutex<Cloud>, jobs: &[Job]) {
     for name in names {
         let (heard, mut told) = {
             let mut cloud = cloud.lock().unwrap();
-            let (dies, cut) = (cloud.fails(400), cloud.fails(300));
+            let (dies, cut, back) = (cloud.fails(400), cloud.fails(300), cloud.fails(300));
             let long = i64::try_from(cloud.dice.below(20)).unwrap() * 60_000;
             // A provider may take it away at any moment.
             let Some(machine) = cloud.machines.get_mut(&name) else { continue };
             if cut {
                 machine.cut_until = NOW.get() + long;
+            }
+            if back {
+                machine.back_at.get_or_insert(NOW.get() + 60_000);
+            }
+            if machine.back_at.is_some_and(|at| NOW.get() >= at) {
+                cloud.machines.remove(&name);
+                continue;
             }
             machine.dead |= dies;
             if machine.dead {

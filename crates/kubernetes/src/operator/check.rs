@@ -79,7 +79,8 @@ async fn permitted(client: &Client, namespace: &str, volcano: bool) -> Finding {
     failed("permission", format!("the extension may not {missing} in `{namespace}`; run `peregrine extension upgrade`"))
 }
 
-async fn may(client: &Client, namespace: &str, what: (&str, &str, &str)) -> Result<bool, kube::Error> {
+/// Whether the cluster would let this be done: a group, a resource and a verb.
+pub(crate) async fn may(client: &Client, namespace: &str, what: (&str, &str, &str)) -> Result<bool, kube::Error> {
     let attributes = ResourceAttributes {
         namespace: Some(namespace.to_owned()),
         group: Some(what.0.to_owned()),

@@ -39,8 +39,9 @@ function managed(draft: Draft): Record<string, unknown> {
 }
 
 /** What brings the nodes. */
-function provider({ provider: type, program, serverUrl, user, by, password, privateKey, port, hosts = "" }: Draft): Record<string, unknown> {
+function provider({ provider: type, program, serverUrl, user, by, password, privateKey, port, hosts = "", ...draft }: Draft): Record<string, unknown> {
   if (type === "command") return given({ type, program, serverUrl });
+  if (type === "kubernetes") return given({ type, namespace: draft["namespace"], image: draft["image"], kubeconfig: draft["kubeconfig"], serverUrl });
   if (type !== "ssh") return { type: "process" };
   const named = hosts.split("\n").map((line) => words(line)).filter(([address]) => address !== undefined);
   const secret = by === "password" ? { password } : by === "key" ? { privateKey } : {};
@@ -92,11 +93,19 @@ export function Attach({ kind, close, done }: { kind: Kind; close: () => void; d
           <Field label="Nodes at most" type="number" {...field("most")} />
           <Field label="Seconds without work until a node goes" type="number" {...field("idle")} />
           <Choice label="Tier" {...field("tier")} options={[["Dedicated", "dedicated"], ["LowPriority", "low priority: nodes may be taken back"]]} />
-          <Choice label="Nodes are" {...field("provider")} options={[["process", "parts of the server's machine"], ["ssh", "machines that are there, over SSH"], ["command", "brought by a program of yours"]]} />
+          <Choice label="Nodes are" {...field("provider")} options={[["process", "parts of the server's machine"], ["ssh", "machines that are there, over SSH"], ["command", "brought by a program of yours"], ["kubernetes", "pods of a Kubernetes cluster"]]} />
           {draft["provider"] === "ssh" && (
             <>
               <Field label="Machines" lines={3} {...field("hosts")} hint="One a line: its address, then the fingerprint of its key (SHA256:…)" />
               <Login field={field} by={draft["by"] ?? "key"} many />
+            </>
+          )}
+          {draft["provider"] === "kubernetes" && (
+            <>
+              <Field label="Namespace" {...field("namespace")} />
+              <Field label="Image" {...field("image")} hint="What nodes are made of: it has a shell and what jobs need" />
+              <Field label="Kubeconfig" optional lines={3} {...field("kubeconfig")} hint="Its text, with one context and everything in it; empty where the server runs in that cluster" />
+              <Field label="Server, as nodes reach it" optional {...field("serverUrl")} hint="https://…; the address the server listens at where it is empty" />
             </>
           )}
           {draft["provider"] === "command" && (

@@ -48,14 +48,39 @@ pub(super) fn complete(spec: &mut Compute, args: &ComputeCreate) -> Done {
     Ok(())
 }
 
-/// Reads the private key that opens the machines of a managed cluster.
+/// Reads what opens the machines of a managed cluster: a private key, or a kubeconfig.
 pub(super) fn complete_provider(spec: &mut Compute, file: Option<&Path>) -> Done {
     let Some(Value::Object(provider)) = spec.settings.get_mut("provider") else { return Ok(()) };
     if let Some(named) = provider.shift_remove("private_key_file") {
         let key = private_key(&beside(file, Path::new(named.as_str().unwrap_or_default())))?;
         provider.insert("private_key".into(), json!(key));
     }
+    if let Some(named) = provider.shift_remove("kubeconfig_file") {
+        let context = provider.get("context").and_then(Value::as_str).map(str::to_owned);
+        let config = kubeconfig(&beside(file, Path::new(named.as_str().unwrap_or_default())), context.as_deref())?;
+        provider.insert("kubeconfig".into(), json!(config));
+    }
     Ok(())
+}
+
+/// What the server needs of a kubeconfig, with everything that it names in it.
+#[cfg(feature = "kubernetes")]
+fn kubeconfig(file: &Path, context: Option<&str>) -> Done<String> {
+    ::kubernetes::connect::portable(file, context).map_err(|error| {
+        let shown = format!("the kubeconfig `{}` cannot be used", file.display());
+        let failure =
+            error.reasons().into_iter().fold(Failure::input(shown).because(error.to_string()), Failure::because);
+        match error {
+            ::kubernetes::connect::Error::NotPortable { .. } => failure.hint(error.next_step()),
+            _ => failure.hint("`kubectl config get-contexts` lists what there is; name one with `context`"),
+        }
+    })
+}
+
+#[cfg(not(feature = "kubernetes"))]
+fn kubeconfig(_: &Path, _: Option<&str>) -> Done<String> {
+    Err(Failure::input("`kubeconfig_file` is for programs that know Kubernetes")
+        .hint("this one was built without the feature `kubernetes`"))
 }
 
 /// A file that another names: below one's home, or beside that other.

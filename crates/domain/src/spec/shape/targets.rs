@@ -341,8 +341,8 @@ static NODE_PROVIDER: Object = Object {
     keys: &[
         key(
             "type",
-            Kind::Words(&["process", "ssh", "command"]),
-            "`process`: parts of the server's machine; `ssh`: machines that are there; `command`: a program of yours makes them.",
+            Kind::Words(&["process", "ssh", "command", "kubernetes"]),
+            "`process`: parts of the server's machine; `ssh`: machines that are there; `command`: a program of yours makes them; `kubernetes`: a pod each.",
         )
         .required(),
         key("hosts", Kind::List(&Kind::Either(&[Kind::Text, Kind::Map])), "`ssh`: the machines, each by its address or with keys `address`, `port`, `host_key`."),
@@ -353,7 +353,17 @@ static NODE_PROVIDER: Object = Object {
         key("jump_host", Kind::Text, "`ssh`: hosts on the way, as `user@host:port`, several between commas."),
         key("program", Kind::Text, "`command`: the name of a file in the folder `providers` of the server's home."),
         key("timeout_seconds", Kind::COUNT, "`command`: how long one call of it may take.").or("600"),
-        key("server_url", Kind::Text, "`command`: where nodes reach this server."),
+        key("image", Kind::Text, "`kubernetes`: the image that nodes are made of, with a shell and what jobs need."),
+        key("namespace", Kind::Text, "`kubernetes`: an existing namespace.").or("default"),
+        key("kubeconfig_file", Kind::Text, "`kubernetes`: how the server reaches the cluster, on the machine of whoever creates the target; where absent, the cluster that the server runs in."),
+        key("context", Kind::Text, "`kubernetes`: the context of the kubeconfig, in place of its current one."),
+        key("agent_image", Kind::Text, "`kubernetes`: the image of Peregrine, which brings the agent; `peregrine:<version>` where absent."),
+        key("node_selector", Kind::Labels, "`kubernetes`: labels of the machines that take nodes."),
+        key("tolerations", Kind::List(&Kind::Object(&TOLERATION)), "`kubernetes`: taints that nodes are made in spite of."),
+        key("priority_class", Kind::Text, "`kubernetes`: the priority class of nodes."),
+        key("service_account", Kind::Text, "`kubernetes`: the service account of nodes, whose token jobs then find."),
+        key("image_pull_secrets", Kind::List(&Kind::Text), "`kubernetes`: Secrets with which images are pulled."),
+        key("server_url", Kind::Text, "`command`, `kubernetes`: where nodes reach this server."),
         key("peers", Kind::Bool, "Whether nodes fetch data from each other before they ask the store; where absent, unless the type is `command`."),
         key(
             "lease_seconds",
@@ -361,6 +371,19 @@ static NODE_PROVIDER: Object = Object {
             "How long a node may be out of reach, at least 30: then it is taken away, and one without work leaves by itself.",
         )
         .or("600"),
+    ],
+    ..PLAIN
+};
+
+static TOLERATION: Object = Object {
+    name: "toleration",
+    doc: "A taint that pods are placed in spite of, as Kubernetes writes it.",
+    keys: &[
+        key("key", Kind::Text, "The taint; any where absent."),
+        key("operator", Kind::Words(&["Equal", "Exists"]), "How it is compared.").or("Equal"),
+        key("value", Kind::Label, "Its value."),
+        key("effect", Kind::Words(&["NoSchedule", "PreferNoSchedule", "NoExecute"]), "Its effect; any where absent."),
+        key("toleration_seconds", Kind::COUNT, "How long a taint `NoExecute` is borne."),
     ],
     ..PLAIN
 };

@@ -334,6 +334,10 @@ mod tests {
     #[test]
     fn a_target_that_makes_no_sense_is_refused_with_the_reason() {
         let aml = |inner: Value| json!({"properties": {"computeType": "amlcompute", "properties": inner}});
+        let pods = |mut provider: Value| {
+            provider["type"] = json!("kubernetes");
+            aml(json!({"vmSize": "Standard_DS3_v2", "nodeProvider": provider}))
+        };
         for (mut given, expect) in [
             (json!({}), "no `properties`"),
             (json!({"properties": {}}), "`AmlCompute`"),
@@ -351,6 +355,13 @@ mod tests {
                 "not a duration",
             ),
             (aml(json!({"vmSize": "Standard_DS3_v2", "vmPriority": "Cheap"})), "`LowPriority`"),
+            (pods(json!({})), "no image is named"),
+            (pods(json!({"image": "i", "namespace": "My Team"})), "`My Team` is not the name of a namespace"),
+            (
+                pods(json!({"image": "i", "serverUrl": "peregrine.lab"})),
+                "`peregrine.lab` is not the address of a server",
+            ),
+            (pods(json!({"image": "i", "tolerations": {"key": "gpu"}})), "not a list"),
             (
                 json!({"properties": {"computeType": "VirtualMachine", "resourceId": "/r/box", "properties": {
                     "sshPort": 0, "administratorAccount": {"username": "u"},
@@ -378,6 +389,7 @@ mod tests {
             let refused = body("c1", &mut given).expect_err("it should be refused");
             assert!(refused.message.contains(expect), "{given}: {}", refused.message);
         }
+        assert!(body("c1", &mut pods(json!({"image": "i", "namespace": "ml-2", "serverUrl": "https://s:1"}))).is_ok());
         let mut good = aml(json!({"vmSize": "STANDARD_D2_V2", "scaleSettings": {"maxNodeCount": 4}}));
         assert!(body("c1", &mut good).is_ok());
         assert_eq!(good["properties"]["computeType"], "AmlCompute");

@@ -24,7 +24,7 @@ pub(super) const KIND: &str = "AmlCompute";
 /// What the server adds when it shows one.
 pub(super) const SHOWN: [&str; 5] =
     ["allocationState", "allocationStateTransitionTime", "currentNodeCount", "targetNodeCount", "nodeStateCounts"];
-const PROVIDERS: [&str; 3] = ["process", "ssh", "command"];
+const PROVIDERS: [&str; 4] = ["process", "ssh", "command", "kubernetes"];
 
 /// The nodes of a cluster, each with the job that it has.
 pub(super) struct Nodes(Vec<(MachineRow, Option<String>)>);
@@ -112,11 +112,39 @@ pub(super) fn mistakes(inner: &Value, bad: &mut Vec<Mistake>) {
     if kind == "ssh" && provider["hosts"].as_array().is_none_or(Vec::is_empty) {
         bad.push(Mistake::new(format!("{at}.hosts"), "no machine is named", "list their names or addresses"));
     }
+    if kind == "kubernetes" {
+        pod_mistakes(provider, at, bad);
+    }
     let program = provider["program"].as_str().unwrap_or_default();
     let plain = !program.is_empty() && !program.starts_with('.') && !program.contains(['/', '\\', '\0']);
     if kind == "command" && !plain {
         let fix = "name a file in the folder `providers` of the server's home, without a path";
         bad.push(Mistake::new(format!("{at}.program"), format!("`{program}` is not the name of a program"), fix));
+    }
+}
+
+/// What is wrong with what is said of pods that are to be nodes.
+fn pod_mistakes(provider: &Value, at: &str, bad: &mut Vec<Mistake>) {
+    let word = |key: &str| provider[key].as_str().unwrap_or_default().trim();
+    if word("image").is_empty() {
+        let fix = "name one with a shell and what jobs need, such as `python:3.12`";
+        bad.push(Mistake::new(format!("{at}.image"), "no image is named for the nodes", fix));
+    }
+    let namespace = word("namespace");
+    let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let plain = namespace.len() <= 63 && namespace.bytes().all(letters) && namespace.trim_matches('-') == namespace;
+    if !plain {
+        let fix = "use small letters, digits and `-`";
+        bad.push(Mistake::new(format!("{at}.namespace"), format!("`{namespace}` is not the name of a namespace"), fix));
+    }
+    let url = word("serverUrl");
+    if !url.is_empty() && !url.starts_with("https://") && !url.starts_with("http://") {
+        let fix = "write `https://<host>:<port>`";
+        bad.push(Mistake::new(format!("{at}.serverUrl"), format!("`{url}` is not the address of a server"), fix));
+    }
+    let listed = |key: &str| provider[key].is_null() || provider[key].is_array();
+    for key in ["tolerations", "imagePullSecrets"].into_iter().filter(|key| !listed(key)) {
+        bad.push(Mistake::new(format!("{at}.{key}"), "it is not a list", "write one, with one entry or more"));
     }
 }
 
