@@ -70,6 +70,8 @@ fn pods_are_nodes_and_nothing_of_them_is_left() {
     let home = Home::new();
     let url = serve(&home, &cluster);
     let namespace = cluster.field("serviceaccount/default", ".metadata.namespace");
+    // The strictest that a namespace can be.
+    cluster.ok(&["label", "namespace", &namespace, "pod-security.kubernetes.io/enforce=restricted"]);
     apply_role(&cluster, &namespace);
     let token = cluster.ok(&["create", "token", "peregrine-nodes"]);
     let config = kubeconfig(&home, &cluster, "nodes.json", &json!({"token": token}));
