@@ -366,8 +366,8 @@ impl Maker<'_> {
 
     fn priority_class(&self) -> Option<&str> {
         let level = match self.launch.priority {
-            ..0 => "priority_class_low",
-            0 => "priority_class_medium",
+            ..=1 => "priority_class_low",
+            2 => "priority_class_medium",
             _ => "priority_class_high",
         };
         let given = self.setting(level).or_else(|| self.setting("priority_class"));

@@ -131,11 +131,11 @@ fn a_gang_of_higher_priority_goes_first_although_it_came_last() {
             })
         };
         let all = |attempt: &AttemptId| stage.pods(attempt, "Running").len() == nodes as usize;
-        let first = want(1);
+        let first = want(3);
         stage.until("all nodes to be taken", || all(&first));
-        let low = want(-1);
+        let low = want(1);
         stage.until("one to wait", || !stage.wire.waiting(&low).is_empty());
-        let high = want(1);
+        let high = want(3);
         stage.until("another to wait", || !stage.wire.waiting(&high).is_empty());
         stage.drop_and_see_nothing_left(&first);
         stage.until("the higher one to run", || all(&high));

@@ -92,6 +92,21 @@ fn a_gang_with_volcano_is_one_job_whose_pods_are_never_made_again() {
 }
 
 #[test]
+fn a_jobs_priority_chooses_the_class_that_its_target_names_for_it() {
+    let mut launch = launch(1);
+    let class = |launch: &Launch| pods(launch, Gang::Gates)[0].spec.clone().unwrap().priority_class_name.unwrap();
+    launch.target.settings.insert("priority_class".into(), "usual".into());
+    for level in ["low", "high"] {
+        launch.target.settings.insert(format!("priority_class_{level}"), level.into());
+    }
+    // As jobs have it: 1 is low, 2 is medium, 3 is high.
+    for (priority, expect) in [(1, "low"), (2, "usual"), (3, "high")] {
+        launch.priority = priority;
+        assert_eq!(class(&launch), expect);
+    }
+}
+
+#[test]
 fn the_way_out_stands_in_the_secret_and_not_in_the_pod() {
     for gang in [Gang::Gates, Gang::Volcano] {
         let text = serde_json::to_string(&pods(&launch(1), gang)).unwrap();
