@@ -30,6 +30,17 @@ fn over_quota_a_job_waits_and_says_for_what_and_a_pool_finds_it_a_place() {
     assert!(story.contains("goes to `local`, the first of pool `anywhere`"), "{story}");
     home.ok(&["workspace", "quota", "--each-user", "--clear"]);
 
+    let me = used[0]["name"].as_str().unwrap();
+    home.run(&["workspace", "team", "--team", "vision", "--people", "nobody"]).must(2, &["there are: ", me]);
+    home.ok(&["workspace", "team", "--team", "vision", "--people", me]);
+    home.ok(&["workspace", "quota", "--team", "vision", "--jobs", "7"]);
+    assert!(home.ok(&["workspace", "quota", "-o", "table"]).contains("team vision"));
+    let team = home.json(&["compute", "list-usage", "--by", "team"]);
+    assert_eq!((&team[0]["name"], team[0]["core_hours"].is_number()), (&"vision".into(), true), "{team}");
+    home.run(&["workspace", "team", "--team", "vision", "--delete"]).must(2, &["has a quota; take it away first"]);
+    home.ok(&["workspace", "quota", "--team", "vision", "--clear"]);
+    home.ok(&["workspace", "team", "--team", "vision", "--delete"]);
+
     home.ok(&["workspace", "quota", "--cpus", "10m"]);
     home.job_file("large.yml", "true", "");
     home.run(&["job", "create", "-f", "large.yml"]).must(2, &["the quota of workspace `default` is 0.01 CPUs"]);

@@ -87,6 +87,11 @@ id!(
         && t.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 );
 id!(
+    /// A team's name in its workspace.
+    TeamName, "team", "1 to 64 letters, digits, `-`, `_` and `.`, starting with a letter or digit",
+    |t| t.len() <= 64 && starts_alphanumeric(t) && t.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+);
+id!(
     /// An online or batch endpoint's name; part of its address.
     EndpointName, "endpoint", "3 to 32 letters, digits and `-`, starting with a letter",
     |t| (3..=32).contains(&t.len()) && t.bytes().next().is_some_and(|b| b.is_ascii_alphabetic())

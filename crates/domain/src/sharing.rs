@@ -8,8 +8,9 @@ pub mod quota;
 
 pub use quota::{Ledger, Limits, Quota, Whom};
 
-use crate::Resources;
+use crate::{Resources, names::TeamName};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// For whom a job counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,6 +18,14 @@ pub struct Holder {
     pub workspace: String,
     /// Who submitted it.
     pub person: String,
+}
+
+/// People of a workspace who are counted together where a quota says so. Someone may be in several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Team {
+    pub workspace: String,
+    pub name: TeamName,
+    pub people: BTreeSet<String>,
 }
 
 /// What one holder's jobs on one target have together.

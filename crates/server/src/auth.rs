@@ -155,6 +155,11 @@ impl Tokens {
         name != self.owner && self.principals.have_lost(name, workspace, now)
     }
 
+    /// What whoever holds this home is called.
+    pub(crate) fn owner(&self) -> &str {
+        &self.owner
+    }
+
     fn home(&self) -> Caller {
         Caller::new(Who::Home, self.owner.clone(), [(EVERYWHERE.to_owned(), Role::Owner)].into())
     }

@@ -31,6 +31,8 @@ const WORDS: &[&str] = &[
     "usages",
     "usage",
     "quotas",
+    "updateQuotas",
+    "teams",
     "operations",
     "operationResults",
     "start",

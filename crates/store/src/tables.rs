@@ -30,6 +30,7 @@ mod runs;
 mod schedules;
 mod servings;
 mod sharing;
+mod teams;
 
 pub use assets::{AssetKey, AssetRow, VersionFilter};
 pub(crate) use audit::act_under_way;

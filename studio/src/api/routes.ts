@@ -41,6 +41,12 @@ export const role_revoke: Route<"/subscriptions/{subscription}/resourceGroups/{g
 export const quotas: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/quotas", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/quotas" };
 /** set a quota; one without amounts is taken away */
 export const quota_put: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/quotas", unknown> = { method: "PUT", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/quotas" };
+/** the teams of the workspace: people who may share a quota */
+export const teams: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/teams", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/teams" };
+/** make a team, or say anew who is in it */
+export const team_put: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/teams/{name}", unknown> = { method: "PUT", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/teams/{name}" };
+/** take a team away that has no quota */
+export const team_delete: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/teams/{name}", unknown> = { method: "DELETE", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/teams/{name}" };
 /** who has what now, and who has used how much in the last week */
 export const usage: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/usage", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/usage" };
 /** changes and refusals in the workspace, newest first */
@@ -149,6 +155,10 @@ export const compute_restart: Route<"/subscriptions/{subscription}/resourceGroup
 export const workspace_usages: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/usages", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/usages" };
 /** machine sizes that may be named */
 export const vm_sizes: Route<"/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/locations/{location}/vmSizes", unknown> = { method: "GET", path: "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/locations/{location}/vmSizes" };
+/** what there is in all, and what workspaces may have */
+export const subscription_quotas: Route<"/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/locations/{location}/quotas", unknown> = { method: "GET", path: "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/locations/{location}/quotas" };
+/** set quotas of workspaces */
+export const subscription_quotas_update: Route<"/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/locations/{location}/updateQuotas", unknown> = { method: "POST", path: "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/locations/{location}/updateQuotas" };
 /** how much of this machine is in use */
 export const usages: Route<"/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/locations/{location}/usages", unknown> = { method: "GET", path: "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/locations/{location}/usages" };
 /** the state of a long-running operation */

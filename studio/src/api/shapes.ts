@@ -118,12 +118,18 @@ export interface Limits {
 }
 
 export interface Quota {
-  /** Nobody for the workspace as a whole, `*` for everyone in it each. */
+  /** Nobody for the workspace as a whole, `*` for everyone in it each, `@name` for a team. */
   user: string;
+  team: string | null;
   target: string | null;
   limits: Limits;
   described: string;
   inUse: (Limits & { user: string })[];
+}
+
+export interface Team {
+  name: string;
+  people: string[];
 }
 
 export interface KeyValue {

@@ -116,8 +116,14 @@ pub(crate) enum WorkspaceVerb {
     #[command(after_help = "Examples:\n  peregrine workspace quota -n team-a\n  \
                       peregrine workspace quota -n team-a --cpus 64 --gpus 8\n  \
                       peregrine workspace quota -n team-a --each-user --jobs 4 --compute lab\n  \
+                      peregrine workspace quota -n team-a --team vision --gpus 8\n  \
                       peregrine workspace quota -n team-a --user ana --clear")]
     Quota(QuotaArgs),
+    /// Show the teams of a workspace, or say who is in one; a quota may be a team's
+    #[command(after_help = "Examples:\n  peregrine workspace team -n team-a\n  \
+                      peregrine workspace team -n team-a --team vision --people ana bob\n  \
+                      peregrine workspace team -n team-a --team vision --delete")]
+    Team(TeamArgs),
     /// Check a workspace file
     #[command(after_help = "Examples:\n  peregrine workspace validate -f workspace.yml")]
     Validate(ValidateArgs),
@@ -125,7 +131,7 @@ pub(crate) enum WorkspaceVerb {
 
 #[derive(Debug, Args)]
 pub(crate) struct UsageArgs {
-    /// Who has it now and has used how much in the last week: the users of this workspace, or all workspaces
+    /// Who has it now and has used how much in the last week: the users or the teams of this workspace, or all workspaces
     #[arg(long, value_enum, value_name = "WHO")]
     pub(crate) by: Option<UsageBy>,
 }
@@ -133,7 +139,24 @@ pub(crate) struct UsageArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum UsageBy {
     User,
+    Team,
     Workspace,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TeamArgs {
+    /// Name of the workspace; the one in use when absent
+    #[arg(short, long)]
+    pub(crate) name: Option<String>,
+    /// The team to make, to change or to delete
+    #[arg(long, value_name = "TEAM")]
+    pub(crate) team: Option<String>,
+    /// Everyone who is in it from now on, by name
+    #[arg(long, value_name = "NAME", num_args = 1.., requires = "team", conflicts_with = "delete")]
+    pub(crate) people: Vec<String>,
+    /// Take the team away; its people stay
+    #[arg(long, requires = "team")]
+    pub(crate) delete: bool,
 }
 
 #[derive(Debug, Args)]
@@ -144,6 +167,9 @@ pub(crate) struct QuotaArgs {
     /// The quota of one user, by name
     #[arg(long, value_name = "NAME", conflicts_with = "each_user")]
     pub(crate) user: Option<String>,
+    /// The quota of a team as a whole
+    #[arg(long, value_name = "TEAM", conflicts_with_all = ["user", "each_user"])]
+    pub(crate) team: Option<String>,
     /// The quota of everyone in the workspace, each alone
     #[arg(long)]
     pub(crate) each_user: bool,

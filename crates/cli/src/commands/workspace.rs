@@ -1,6 +1,7 @@
 //! `peregrine workspace …`.
 
 mod quota;
+mod team;
 
 use super::{Context, Session, change, confirm, settle};
 use crate::{
@@ -37,6 +38,7 @@ pub(super) async fn run(context: &Context, verb: WorkspaceVerb) -> Done<ExitCode
         WorkspaceVerb::Update(args) => update(context, &args).await?,
         WorkspaceVerb::Delete(args) => delete(context, &args).await?,
         WorkspaceVerb::Quota(args) => quota::run(context, &args).await?,
+        WorkspaceVerb::Team(args) => team::run(context, &args).await?,
         WorkspaceVerb::Validate(args) => validate(context, &args)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,5 @@
-//! Quotas: how much may be held at once, by a workspace, by everyone in it, or by one of them; in all or on one target.
+//! Quotas: how much may be held at once, by a workspace, by everyone in it, by one of them or by a team; in all or on one
+//! target.
 //!
 //! Invariant: a job passes only if it fits into every quota that counts it. One that waits for a quota keeps what it
 //! lacks there from those behind it, so that small jobs cannot starve a large one.
@@ -6,7 +7,7 @@
 use super::{Held, Holder};
 use crate::{Resources, resources::humane_bytes};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Who shares a quota.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +17,15 @@ pub enum Whom {
     /// Everyone in it, each alone.
     Each,
     One(String),
+    /// A team as a whole, and who is in it.
+    Team {
+        name: String,
+        people: BTreeSet<String>,
+    },
 }
+
+/// How a team is written where a person could stand; nobody is called so.
+pub const TEAM: char = '@';
 
 /// The most that may be held; what is absent has no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,20 +75,22 @@ struct Count {
 }
 
 impl Whom {
-    /// As it is kept: nothing for all, `*` for each.
-    pub fn as_str(&self) -> &str {
+    /// As it is kept: nothing for all, `*` for each, `@name` for a team, whose people are kept elsewhere.
+    pub fn kept(&self) -> String {
         match self {
-            Whom::All => "",
-            Whom::Each => "*",
-            Whom::One(person) => person,
+            Whom::All => String::new(),
+            Whom::Each => "*".to_owned(),
+            Whom::One(person) => person.clone(),
+            Whom::Team { name, .. } => format!("{TEAM}{name}"),
         }
     }
 
     pub fn parse(text: &str) -> Whom {
-        match text {
-            "" => Whom::All,
-            "*" => Whom::Each,
-            person => Whom::One(person.to_owned()),
+        match (text, text.strip_prefix(TEAM)) {
+            ("", _) => Whom::All,
+            ("*", _) => Whom::Each,
+            (_, Some(team)) => Whom::Team { name: team.to_owned(), people: BTreeSet::new() },
+            (person, None) => Whom::One(person.to_owned()),
         }
     }
 }
@@ -107,6 +118,7 @@ impl Quota {
             Whom::All => format!("workspace `{}`", self.workspace),
             Whom::Each => format!("each user in workspace `{}`", self.workspace),
             Whom::One(person) => format!("`{person}` in workspace `{}`", self.workspace),
+            Whom::Team { name, .. } => format!("team `{name}` in workspace `{}`", self.workspace),
         };
         match &self.target {
             Some(target) => format!("the quota of {whom} on `{target}`"),
@@ -118,6 +130,7 @@ impl Quota {
         let whom = match &self.whom {
             Whom::All | Whom::Each => true,
             Whom::One(person) => *person == holder.person,
+            Whom::Team { people, .. } => people.contains(&holder.person),
         };
         whom && self.target.as_ref().is_none_or(|only| only.eq_ignore_ascii_case(target))
     }
@@ -316,6 +329,33 @@ mod tests {
             let mut ledger = Ledger::new(vec![quota(whom, target, four)], &[held]);
             let said = ledger.wait("j", &of(by), on, &cpus(2));
             assert_eq!(said.as_deref().unwrap_or("-"), expect, "{whom} {by} {on}");
+        }
+    }
+
+    #[test]
+    fn what_someone_has_counts_for_each_of_their_teams_and_for_no_other() {
+        let team = |name: &str, people: &[&str], gpus: u64| {
+            let people = people.iter().map(|&who| who.to_owned()).collect();
+            let limits = Limits { gpus: Some(gpus), ..Limits::default() };
+            Quota { whom: Whom::Team { name: name.into(), people }, ..quota("", None, limits) }
+        };
+        let gpus = |n: u32| Resources { gpus: n, ..Resources::default() };
+        let quotas = vec![team("vision", &["ann", "bob"], 8), team("speech", &["bob", "cat"], 4)];
+        let mut ledger = Ledger::new(quotas, &[]);
+        ledger.take(&of("ann"), "local", &gpus(6));
+        ledger.take(&of("bob"), "lab", &gpus(2));
+        let wait = |ledger: &mut Ledger, who: &str, n: u32| ledger.wait("j", &of(who), "local", &gpus(n));
+        assert_eq!(
+            ledger.in_use(&of("ann"), "local"),
+            ["the quota of team `vision` in workspace `w`: 8 of 8 GPUs in use (`ann` 6, `bob` 2)"]
+        );
+        assert_eq!(ledger.in_use(&of("bob"), "local").len(), 2);
+        assert_eq!(wait(&mut ledger, "cat", 2), None, "speech has two left");
+        assert_eq!(wait(&mut ledger, "dan", 99), None, "dan is in no team");
+        let waits = "waits for the quota of team `vision` in workspace `w`: 8 GPUs";
+        assert_eq!(wait(&mut ledger, "ann", 1).as_deref(), Some(waits));
+        for whom in ["", "*", "ann", "@vision"] {
+            assert_eq!(Whom::parse(whom).kept(), whom);
         }
     }
 

@@ -11,7 +11,7 @@ use axum::{
     extract::{Path, Query, State},
     http::StatusCode,
 };
-use domain::{Role, Timestamp, access::EVERYWHERE};
+use domain::{Role, Timestamp, access::EVERYWHERE, sharing::quota::TEAM};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use store::{AuditRow, PrincipalRow, secrets::hex};
@@ -45,6 +45,9 @@ pub(crate) async fn create(
     let fits = !new.name.is_empty() && new.name.chars().count() <= 100 && !new.name.chars().any(char::is_control);
     if !fits {
         return Err(Problem::bad("`name` must have 1 to 100 characters, none of them control characters"));
+    }
+    if new.name.starts_with(TEAM) {
+        return Err(Problem::bad(format!("`name` must not begin with `{TEAM}`, which is how a team is written")));
     }
     let role = role(&new.role)?;
     let workspace = match &new.workspace {

@@ -1,6 +1,12 @@
 //! Quotas and who uses how much: of a workspace's people, and of its targets.
 
-use super::{At, Body};
+pub(crate) mod subscription;
+pub(crate) mod teams;
+
+use super::{
+    At, Body,
+    change::{Halt, change},
+};
 use crate::{app::App, auth::Caller, problem::Problem};
 use api::arm::scalar;
 use axum::{
@@ -11,7 +17,7 @@ use domain::{
     Plan, Resources, Role, Timestamp,
     access::EVERYWHERE,
     resources::{parse_bytes, parse_cpu},
-    sharing::{Held, Holder, Ledger, Limits, Quota, Whom, fair::HOUR_MS},
+    sharing::{Held, Holder, Ledger, Limits, Quota, Whom, fair::HOUR_MS, quota::TEAM},
     spec::Mistake,
 };
 use serde::Deserialize;
@@ -29,6 +35,8 @@ pub(crate) struct Wanted {
     /// Nobody for the workspace as a whole, `*` for everyone in it each.
     #[serde(default)]
     user: String,
+    /// A team instead of a user.
+    team: Option<String>,
     target: Option<String>,
     cpus: Option<Value>,
     memory: Option<Value>,
@@ -54,26 +62,31 @@ pub(crate) async fn put_quota(
 ) -> Result<Json<Value>, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     let quota = quota(&workspace.name, &wanted)?;
-    let there = app.store.read({
-        let name = workspace.name.clone();
-        move |tx| tx.quotas(Some(&name))
-    });
-    let same = |one: &Quota| one.whom == quota.whom && one.target == quota.target;
-    if quota.limits.is_empty() && !there.await?.iter().any(same) {
-        return Err(Problem::not_found("quota", &quota.called()));
-    }
     if quota.whom == Whom::All && !caller.may(EVERYWHERE, Role::Owner) {
         return Err(Problem::forbidden(
             "the quota of a workspace as a whole is set by an owner of the server (a role in every workspace); \
-             owners of a workspace set those of its users",
+             owners of a workspace set those of its users and teams",
         ));
     }
     let (kept, now) = (quota.clone(), app.now());
-    let write = app.store.write(move |tx| match kept.limits.is_empty() {
-        true => tx.delete_quota(&kept.workspace, &kept.whom, kept.target.as_deref()).map(drop),
-        false => tx.put_quota(&kept, &caller.name, now),
-    });
-    write.await?;
+    change(&app, move |tx| {
+        let same = |one: &Quota| one.whom.kept() == kept.whom.kept() && one.target == kept.target;
+        if kept.limits.is_empty() {
+            if !tx.quotas(Some(&kept.workspace))?.iter().any(same) {
+                return Err(Halt::from(Problem::not_found("quota", &kept.called())));
+            }
+            tx.delete_quota(&kept.workspace, &kept.whom, kept.target.as_deref())?;
+            return Ok(());
+        }
+        if let Whom::Team { name, .. } = &kept.whom {
+            let teams = tx.teams(Some(&kept.workspace))?;
+            if !teams.iter().any(|team| team.name.as_str() == name) {
+                return Err(teams::missing(name, &teams).into());
+            }
+        }
+        Ok(tx.put_quota(&kept, &caller.name, now)?)
+    })
+    .await?;
     Ok(Json(view(&quota, &[])))
 }
 
@@ -141,9 +154,14 @@ fn quota(workspace: &str, wanted: &Wanted) -> Result<Quota, Problem> {
     if wanted.user.chars().any(char::is_control) || wanted.user.chars().count() > 100 {
         return Err(Problem::bad("`user` must have at most 100 characters, none of them control characters"));
     }
+    let whom = match (&wanted.team, wanted.user.as_str()) {
+        (None, user) => Whom::parse(user),
+        (Some(team), "") => Whom::parse(&format!("{TEAM}{team}")),
+        (Some(_), _) => return Err(Problem::bad("a quota is for a `user` or for a `team`, not for both")),
+    };
     Ok(Quota {
         workspace: workspace.to_owned(),
-        whom: Whom::parse(&wanted.user),
+        whom,
         target: wanted.target.clone().filter(|target| !target.is_empty()),
         limits: Limits {
             cpu_milli: read("cpus", &wanted.cpus, parse_cpu)?,
@@ -155,6 +173,10 @@ fn quota(workspace: &str, wanted: &Wanted) -> Result<Quota, Problem> {
 }
 
 fn view(quota: &Quota, by: &[(String, Limits)]) -> Value {
+    let team = match &quota.whom {
+        Whom::Team { name, .. } => Some(name),
+        Whom::All | Whom::Each | Whom::One(_) => None,
+    };
     let amounts = |limits: &Limits| {
         json!({
             "cpus": limits.cpu_milli.map(|milli| milli as f64 / 1000.0), "memoryBytes": limits.memory_bytes,
@@ -170,7 +192,7 @@ fn view(quota: &Quota, by: &[(String, Limits)]) -> Value {
         })
         .collect();
     json!({
-        "user": quota.whom.as_str(), "target": quota.target, "limits": amounts(&quota.limits),
+        "user": quota.whom.kept(), "team": team, "target": quota.target, "limits": amounts(&quota.limits),
         "described": format!("{}: {}", quota.called(), quota.limits.humane()), "inUse": in_use,
     })
 }

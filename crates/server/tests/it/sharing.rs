@@ -44,6 +44,116 @@ async fn a_quota_is_set_by_owners_shown_with_what_is_in_use_and_taken_away() {
 }
 
 #[tokio::test]
+async fn a_team_is_people_who_are_there_and_its_quota_counts_all_of_them() {
+    let server = Server::start().await;
+    for (name, role) in [("ana", Role::Contributor), ("bob", Role::Owner), ("rea", Role::Reader)] {
+        let made = json!({"name": name, "role": role, "workspace": "default"});
+        server.post("/admin/v1/principals", made).await.expect(201);
+    }
+    let (_, message) = server
+        .post("/admin/v1/principals", json!({"name": "@vision", "role": "reader", "workspace": "default"}))
+        .await
+        .refused(400);
+    assert!(message.contains("how a team is written"), "{message}");
+    for (people, expect) in [
+        (json!(["ana", "eve"]), "nobody called `eve` has a role in workspace `default`; there are: "),
+        (json!(["rea"]), "nobody called `rea`"),
+        (json!([]), "would be empty"),
+    ] {
+        let (_, message) = server.put("teams/vision", json!({"people": people})).await.refused(400);
+        assert!(message.contains(expect), "{message}");
+        assert!(!message.contains("there are") || (message.contains("`ana`, `bob`")), "{message}");
+    }
+    server.put("teams/-x", json!({"people": ["ana"]})).await.refused(400);
+    let (_, message) = server.put("quotas", json!({"team": "vision", "jobs": 1})).await.refused(404);
+    assert!(message.contains("there is no team `vision`"), "{message}");
+    let made = server.put("teams/vision", json!({"people": ["bob", "ana"]})).await.expect(200);
+    assert_eq!(made, json!({"name": "vision", "people": ["ana", "bob"]}));
+    let (_, message) = server.put("quotas", json!({"team": "speech", "jobs": 1})).await.refused(404);
+    assert!(message.contains("(there are: vision)"), "{message}");
+    server.put("quotas", json!({"team": "vision", "user": "ana", "jobs": 1})).await.refused(400);
+    let set = server.put("quotas", json!({"team": "vision", "cpus": 2, "jobs": 1})).await.expect(200);
+    assert_eq!((&set["user"], &set["team"]), (&json!("@vision"), &json!("vision")));
+
+    // The quota counts the team's people, and nobody else.
+    let made = json!({"name": "ana", "role": "contributor", "workspace": "default"});
+    let made = server.post("/admin/v1/principals", made).await.expect(201);
+    let ana = server.with_token(made["token"].as_str().unwrap());
+    let jobs = |name: &str| format!("{WS}/jobs/{name}");
+    let (_, message) = ask(&ana, Method::PUT, &jobs("large"), Some(sized(4))).await.refused(400);
+    assert!(message.contains("and the quota of team `vision` in workspace `default` is 2 CPUs"), "{message}");
+    server.put("jobs/mine", sized(4)).await.expect(201);
+    for name in ["a", "b"] {
+        ask(&ana, Method::PUT, &jobs(name), Some(job_body())).await.expect(201);
+    }
+    server.place("a").await;
+    let why = server.get("jobs/b/why").await.expect(200);
+    let quota = why["quotas"][0].as_str().unwrap();
+    assert!(quota.starts_with("the quota of team `vision` in workspace `default`: "), "{quota}");
+    assert!(quota.contains("1 of 1 job in use (`ana` 1)"), "{quota}");
+
+    // Only owners say who is in a team; one with a quota stays.
+    let (code, _) =
+        ask(&ana, Method::PUT, &format!("{WS}/teams/vision"), Some(json!({"people": ["ana"]}))).await.refused(403);
+    assert_eq!(code, "AuthorizationFailed");
+    ask(&ana, Method::GET, &format!("{WS}/teams"), None).await.expect(200);
+    let (_, message) = server.delete("teams/vision").await.refused(409);
+    assert!(message.contains("--team vision --clear"), "{message}");
+    server.put("quotas", json!({"team": "vision"})).await.expect(200);
+    server.delete("teams/vision").await.expect(200);
+    server.delete("teams/vision").await.refused(404);
+    assert_eq!(server.get("teams").await.expect(200)["value"], json!([]));
+}
+
+#[tokio::test]
+async fn quotas_of_workspaces_are_set_as_in_the_cloud_each_with_a_status_of_its_own() {
+    let server = Server::start().await;
+    let location =
+        |what: &str| format!("/subscriptions/s/providers/Microsoft.MachineLearningServices/locations/local/{what}");
+    let nodes = json!({"minNodeCount": 2, "maxNodeCount": 4});
+    let crew = json!({"location": "local", "properties": {"computeType": "AmlCompute", "properties": {"vmSize": "Standard_D2_v2", "scaleSettings": nodes}}});
+    server.put("computes/crew", crew).await.expect(201);
+    let id = |name: &str| format!("{WS}/quotas/{name}");
+    let one = |name: &str, limit: i64| json!({"id": id(name), "type": "Microsoft.MachineLearningServices/workspaces/quotas", "limit": limit, "unit": "Count"});
+    let nowhere = one("cores", 1)["id"].as_str().unwrap().replace("workspaces/default", "workspaces/nowhere");
+    let asked = json!({"location": "local", "value": [
+        one("cores", 8), one("gpus", 2), one("crew.jobs", 3), one("crew.cores", 1), one("lab.cores", 8),
+        one("Standard_DSv2_Family_Cluster_Dedicated_vCPUs", 8), one("cores", -2), {"id": nowhere, "limit": 1},
+    ]});
+    let answer = server.post(&location("updateQuotas"), asked).await.expect(200);
+    let statuses: Vec<&str> =
+        answer["value"].as_array().unwrap().iter().map(|one| one["status"].as_str().unwrap()).collect();
+    let refused = ["InvalidQuotaBelowClusterMinimum", "Failure", "InvalidVMFamilyName", "Failure", "Failure"];
+    assert_eq!(statuses, [&["Success"; 3][..], &refused].concat(), "{answer}");
+    assert_eq!(answer["value"][0]["limit"], 8);
+    assert!(answer["value"][4]["message"].as_str().unwrap().contains("(there are: crew, local)"), "{answer}");
+    let own = server.get("quotas").await.expect(200);
+    assert_eq!(own["value"][0]["limits"], json!({"cpus": 8.0, "memoryBytes": null, "gpus": 2, "jobs": null}));
+    assert_eq!((&own["value"][1]["target"], &own["value"][1]["limits"]["jobs"]), (&json!("crew"), &json!(3)));
+
+    let listed = server.get(&location("quotas")).await.expect(200);
+    let there = |name: &str| {
+        listed["value"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|row| row["id"].as_str().unwrap().ends_with(&format!("/workspaces/default/quotas/{name}")))
+    };
+    assert!(there("cores") && there("gpus") && there("crew.jobs") && !there("jobs"), "{listed}");
+    let back = json!({"value": [one("gpus", -1), one("cores", -1), one("crew.jobs", -1)]});
+    server.post(&location("UpdateQuotas"), back).await.expect(200);
+    assert_eq!(server.get("quotas").await.expect(200)["value"], json!([]));
+
+    // An owner of a workspace is none of the server, and sees the quotas of theirs alone.
+    let made = json!({"name": "tom", "role": Role::Owner, "workspace": "default"});
+    let made = server.post("/admin/v1/principals", made).await.expect(201);
+    let tom = server.with_token(made["token"].as_str().unwrap());
+    let asked = json!({"value": [one("cores", 8)]});
+    ask(&tom, Method::POST, &location("updateQuotas"), Some(asked)).await.refused(403);
+    ask(&tom, Method::GET, &location("quotas"), None).await.expect(200);
+}
+
+#[tokio::test]
 async fn a_job_larger_than_its_quota_is_refused_and_one_that_waits_says_who_has_what() {
     let server = Server::start().await;
     server.put("quotas", json!({"jobs": 1, "cpus": 2})).await.expect(200);

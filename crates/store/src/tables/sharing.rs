@@ -7,7 +7,7 @@ use crate::{Bell, Error, Row, Tx, Value, tables::REPLICA};
 use domain::{
     Job, Resources, Timestamp,
     sharing::{
-        Held, Holder, Limits, Quota, Whom,
+        Held, Holder, Limits, Quota, Team, Whom,
         fair::{self, HOUR_MS},
     },
 };
@@ -39,11 +39,21 @@ pub struct HolderJob {
 }
 
 impl Tx<'_> {
-    /// The quotas of one workspace, or of all.
+    /// The quotas of one workspace, or of all; those of teams with who is in them.
     pub fn quotas(&mut self, workspace: Option<&str>) -> Result<Vec<Quota>, Error> {
         let sql = "select workspace, whom, target, cpu_milli, memory_bytes, gpus, jobs from quotas \
                    where workspace = ?1 or ?1 is null order by workspace, whom, target";
-        self.fetch(sql, &[workspace.into()])?.into_iter().map(quota_of).collect()
+        let mut quotas: Vec<Quota> =
+            self.fetch(sql, &[workspace.into()])?.into_iter().map(quota_of).collect::<Result<_, _>>()?;
+        if quotas.iter().any(|quota| matches!(quota.whom, Whom::Team { .. })) {
+            let teams = self.teams(workspace)?;
+            for Quota { workspace, whom, .. } in &mut quotas {
+                let Whom::Team { name, people } = whom else { continue };
+                let same = |team: &&Team| team.workspace == *workspace && team.name.as_str() == name;
+                *people = teams.iter().find(same).map(|team| team.people.clone()).unwrap_or_default();
+            }
+        }
+        Ok(quotas)
     }
 
     pub fn put_quota(&mut self, quota: &Quota, by: &str, now: Timestamp) -> Result<(), Error> {
@@ -55,7 +65,7 @@ impl Tx<'_> {
              cpu_milli = ?4, memory_bytes = ?5, gpus = ?6, jobs = ?7, changed_by = ?8, changed_at = ?9",
             &[
                 quota.workspace.as_str().into(),
-                quota.whom.as_str().into(),
+                quota.whom.kept().into(),
                 quota.target.as_deref().unwrap_or_default().into(),
                 limit(cpu_milli),
                 limit(memory_bytes),
@@ -73,7 +83,7 @@ impl Tx<'_> {
     pub fn delete_quota(&mut self, workspace: &str, whom: &Whom, target: Option<&str>) -> Result<bool, Error> {
         let gone = self.exec(
             "delete from quotas where workspace = ?1 and whom = ?2 and target = ?3",
-            &[workspace.into(), whom.as_str().into(), target.unwrap_or_default().into()],
+            &[workspace.into(), whom.kept().into(), target.unwrap_or_default().into()],
         )?;
         self.ring(Bell::Queue);
         Ok(gone > 0)

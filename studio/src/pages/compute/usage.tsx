@@ -1,7 +1,7 @@
-// Who has what now and who has used how much lately: the people of this workspace, and the workspaces as a whole.
+// Who has what now and who has used how much lately: the people and the teams of this workspace, and the workspaces as a whole.
 import { ask } from "../../api/call.ts";
-import { usage } from "../../api/routes.ts";
-import type { Page, PersonUse } from "../../api/shapes.ts";
+import { teams, usage } from "../../api/routes.ts";
+import type { Page, PersonUse, Team } from "../../api/shapes.ts";
 import { useData } from "../../parts/data.ts";
 import { scopeOf, useScope } from "../../parts/scope.ts";
 import { Card, List, Wait } from "../../parts/show.tsx";
@@ -12,19 +12,29 @@ const EVERY_MS = 10_000;
 const MOST = 30;
 
 export function UsageByTeam() {
-  const { session, workspace } = useScope();
+  const { session, workspace, names } = useScope();
   const workspaces = [workspace, ...session.workspaces.filter(({ name }) => name !== workspace.name)].slice(0, MOST);
   const found = useData(
     `usage ${workspaces.map(({ name }) => name).join()}`,
-    (signal) => Promise.all(workspaces.map((one) => ask<Page<PersonUse>>(usage, scopeOf(session, one).names, { signal }))),
+    (signal) =>
+      Promise.all([
+        ask<Page<Team>>(teams, names, { signal }),
+        Promise.all(workspaces.map((one) => ask<Page<PersonUse>>(usage, scopeOf(session, one).names, { signal }))),
+      ]),
     EVERY_MS,
   );
   return (
     <Card title="Use, now and in the last seven days">
       <Wait on={found}>
-        {([here, ...others]) => (
+        {([{ value: groups }, [here, ...others]]) => (
           <>
             <Table label={`Use in ${workspace.name}`} first="Person" rows={here?.value ?? []} />
+            {groups.length > 0 && (
+              <>
+                <h3>By team</h3>
+                <Table label="Use by team" first="Team" rows={groups.map(({ name, people }) => total(name, (here?.value ?? []).filter(({ user }) => people.includes(user))))} />
+              </>
+            )}
             {others.length > 0 && (
               <>
                 <h3>By workspace</h3>

@@ -31,11 +31,11 @@ export function Quotas() {
               rows={value}
               id={({ user, target }) => `${user} ${target}`}
               columns={[
-                ["Whose", ({ user }) => whose(user)],
+                ["Whose", whose],
                 ["On", ({ target }) => target ?? "all targets"],
                 ["At most", ({ limits }) => amounts(limits)],
                 ["In use", ({ inUse }) => (inUse.length === 0 ? <span className="dim">nothing</span> : inUse.map((one) => <div key={one.user}>{one.user === "" ? "" : `${one.user}: `}{amounts(one)}</div>))],
-                ["", (quota) => owns && <button type="button" className="quiet" aria-label={`Clear the quota of ${whose(quota.user)}`} onClick={() => clear(quota)}>Clear</button>],
+                ["", (quota) => owns && <button type="button" className="quiet" aria-label={`Clear the quota of ${whose(quota)}`} onClick={() => clear(quota)}>Clear</button>],
               ]}
             />
           )
@@ -46,7 +46,8 @@ export function Quotas() {
   );
 }
 
-function whose(user: string): string {
+function whose({ user, team }: Quota): string {
+  if (team !== null) return `team ${team}`;
   return user === "" ? "the workspace" : user === "*" ? "everyone, each" : user;
 }
 
@@ -60,19 +61,21 @@ function Set({ close, done }: { close: () => void; done: () => void }) {
   const [draft, setDraft] = useState<Record<string, string>>({ whose: "*" });
   const field = (key: string) => ({ value: draft[key] ?? "", set: (value: string) => setDraft({ ...draft, [key]: value }) });
   const send = async () => {
-    const { whose, person, target, cpus, memory, gpus, jobs } = draft;
+    const { whose, person, team, target, cpus, memory, gpus, jobs } = draft;
     const count = (text: string | undefined) => (text ? Number(text) : undefined);
-    const body = { user: whose === "one" ? person : whose, target: target || undefined, cpus: cpus || undefined, memory: memory || undefined, gpus: count(gpus), jobs: count(jobs) };
+    const whom = whose === "team" ? { team } : { user: whose === "one" ? person : whose };
+    const body = { ...whom, target: target || undefined, cpus: cpus || undefined, memory: memory || undefined, gpus: count(gpus), jobs: count(jobs) };
     if (![cpus, memory, gpus, jobs].some(Boolean)) throw new Error("say how much of something: cores, memory, GPUs or jobs");
     await ask(quota_put, names, { body });
     done();
   };
   // What a workspace may have as a whole is for owners of the server to say.
-  const options: [string, string][] = [["*", "everyone in it, each alone"], ["one", "one person"], ...(session.everywhere === "owner" ? ([["", "the workspace as a whole"]] as [string, string][]) : [])];
+  const options: [string, string][] = [["*", "everyone in it, each alone"], ["one", "one person"], ["team", "a team as a whole"], ...(session.everywhere === "owner" ? ([["", "the workspace as a whole"]] as [string, string][]) : [])];
   return (
     <Form title="Set a quota" does="Set it" send={send} close={close}>
       <Choice label="For" {...field("whose")} options={options} />
       {draft["whose"] === "one" && <Field label="Person" {...field("person")} />}
+      {draft["whose"] === "team" && <Field label="Team" {...field("team")} />}
       <Field label="On target" optional {...field("target")} hint="All targets where it is empty" />
       <Field label="Cores" optional {...field("cpus")} />
       <Field label="Memory" optional {...field("memory")} hint="As in 64Gi" />

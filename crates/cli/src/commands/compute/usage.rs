@@ -28,6 +28,20 @@ pub(super) async fn run(context: &Context, by: UsageBy) -> Done {
             let people = of(&session, &session.scope.workspace).await?;
             rows.extend(people.iter().map(|one| row(&text(one, "user"), std::slice::from_ref(one))));
         }
+        // Someone who is in several teams counts in each.
+        UsageBy::Team => {
+            let people = of(&session, &session.scope.workspace).await?;
+            let found: Value = session
+                .client
+                .get(&format!("{}/teams", session.scope.path()))
+                .await
+                .doing(|| format!("cannot see the teams of workspace `{}`", session.scope.workspace))?;
+            for team in found["value"].as_array().into_iter().flatten() {
+                let within = |one: &&Value| team["people"].as_array().is_some_and(|all| all.contains(&one["user"]));
+                let theirs: Vec<Value> = people.iter().filter(within).cloned().collect();
+                rows.push(row(&text(team, "name"), &theirs));
+            }
+        }
         UsageBy::Workspace => {
             let path = format!("/subscriptions/{}/providers/{PROVIDER}/workspaces", session.scope.subscription);
             let found = session.client.list(&path, usize::MAX).await.doing(|| "cannot list workspaces".to_owned())?;

@@ -35,6 +35,9 @@ pub(super) async fn run(context: &Context, args: &QuotaArgs) -> Done {
     }
     let mut body = asked;
     body["user"] = json!(if args.each_user { "*" } else { args.user.as_deref().unwrap_or_default() });
+    if let Some(team) = &args.team {
+        body["team"] = json!(team);
+    }
     body["target"] = json!(args.compute);
     let set: Value =
         session.client.put(&path, &body).await.doing(|| format!("cannot set a quota of workspace `{name}`"))?;
@@ -47,7 +50,7 @@ pub(super) async fn run(context: &Context, args: &QuotaArgs) -> Done {
 
 fn view(item: &Value) -> Value {
     json!({
-        "user": item["user"], "compute": item["target"], "limits": snaked(&item["limits"]),
+        "user": item["user"], "team": item["team"], "compute": item["target"], "limits": snaked(&item["limits"]),
         "in_use": item["inUse"].as_array().into_iter().flatten().map(snaked).collect::<Vec<_>>(),
         "described": item["described"],
     })
@@ -62,6 +65,9 @@ fn snaked(value: &Value) -> Value {
 }
 
 fn whom(item: &Value) -> String {
+    if let Some(team) = item["team"].as_str() {
+        return format!("team {team}");
+    }
     match item["user"].as_str().unwrap_or_default() {
         "" => "the workspace".to_owned(),
         "*" => "each user".to_owned(),

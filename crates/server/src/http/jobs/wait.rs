@@ -4,7 +4,7 @@ use crate::{app::App, http::sharing};
 use domain::{
     JobState, Resources, Timestamp,
     sharing::{
-        Holder,
+        Holder, Team,
         estimate::{self, Busy},
         fair,
     },
@@ -69,11 +69,23 @@ fn first(app: &App, tx: &mut Tx<'_>, row: &JobRow, me: &Holder) -> Result<Vec<St
         }
     }
     ahead.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let teams = if ahead.is_empty() { Vec::new() } else { tx.teams(Some(&me.workspace))? };
     let said = |(theirs, other): &(f64, Holder)| {
         let (theirs, mine) = (fair::humane(*theirs), fair::humane(mine));
-        format!("`{}` goes first, having used {theirs} lately to the {mine} of `{}`", other.person, me.person)
+        let (first, second) = (called(other, &teams), called(me, &teams));
+        format!("{first} goes first, having used {theirs} lately to the {mine} of {second}")
     };
     Ok(ahead.iter().take(NAMED).map(said).collect())
+}
+
+/// Someone by name, with their teams.
+fn called(holder: &Holder, teams: &[Team]) -> String {
+    let theirs = teams.iter().filter(|team| team.workspace == holder.workspace && team.people.contains(&holder.person));
+    let theirs: Vec<String> = theirs.map(|team| format!("team `{}`", team.name)).collect();
+    match theirs.is_empty() {
+        true => format!("`{}`", holder.person),
+        false => format!("`{}` ({})", holder.person, theirs.join(", ")),
+    }
 }
 
 /// What is free on this machine and what holds the rest; `None` before its agent has said what it has.
