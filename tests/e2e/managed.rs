@@ -165,6 +165,45 @@ fn small_jobs_follow_each_other_and_each_runs_once_whoever_is_killed() {
     home.until("a clean machine", || agents(&home).is_empty() && runners().is_empty());
 }
 
+#[test]
+fn a_job_of_higher_priority_takes_the_node_of_one_of_lower_which_goes_on_where_it_was() {
+    let home = Home::new();
+    create(&home, "max_instances: 2\nidle_time_before_scale_down: 300\npreemption: lower-priority");
+    let go = home.path().join("go");
+    let low = |name: &str| {
+        let work = format!(
+            "mkdir -p ${{{{outputs.kept}}}}\nif [ -e ${{{{outputs.kept}}}}/half ]; then echo goes on > {1}; exit 0; fi\n\
+             trap 'echo told; touch ${{{{outputs.kept}}}}/half; exit 143' TERM\necho first\n\
+             until [ -e {0} ]; do sleep 0.1; done",
+            go.display(),
+            home.path().join(format!("{name}-went-on")).display()
+        );
+        let kept = format!(
+            "outputs: {{kept: {{type: uri_folder, mode: rw_mount, path: azureml://datastores/workspaceblobstore/paths/{name}}}}}"
+        );
+        home.begin(name, &work, &format!("{ON}\n{kept}\nqueue_settings: {{priority: low}}"));
+        home.until("its first line", || home.log(name).contains("first"));
+    };
+    low("older");
+    low("younger");
+    home.begin("high", "echo high", &format!("{ON}\nqueue_settings: {{priority: high}}"));
+    assert_eq!(home.ended("high")["status"], "Completed", "{}", why(&home, "high"));
+    assert_eq!(home.ended("younger")["status"], "Completed", "{}", why(&home, "younger"));
+    let story = why(&home, "younger");
+    assert!(story.contains("makes way for `high`, which has a higher priority"), "{story}");
+    assert!(home.log("younger").contains("told"), "{}", home.log("younger"));
+    assert!(home.path().join("younger-went-on").exists(), "it found what it had written");
+    // The other was not in the way.
+    home.file("go", "");
+    assert_eq!(home.ended("older")["status"], "Completed", "{}", why(&home, "older"));
+    assert!(!why(&home, "older").contains("makes way"), "{}", why(&home, "older"));
+    assert!(!home.path().join("older-went-on").exists());
+    home.file("k8s.yml", "name: lab\ntype: kubernetes\nresource_id: lab\npreemption: lower-priority\n");
+    home.run(&["compute", "validate", "-f", "k8s.yml"]).must(2, &["preemption", "`off`"]);
+    home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
+    home.until("a clean machine", || agents(&home).is_empty());
+}
+
 /// A program that brings nodes as processes; `mode` says how badly.
 pub(crate) fn provider(home: &Home) -> PathBuf {
     let folder = home.path().join("cloud");

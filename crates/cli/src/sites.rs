@@ -8,7 +8,7 @@ use compute::{Commands, Desk, Host, Login, Machines, Shape, Slurm, Trouble, keep
 use controller::{Managed, ManagedSettings};
 use domain::{
     Resources, Timestamp,
-    cluster::{Check, ClusterAnswer, ClusterPoll, ClusterReport},
+    cluster::{Check, ClusterAnswer, ClusterPoll, ClusterReport, LOWER_PRIORITY},
     machine::lease_seconds,
     resources::parse_bytes,
 };
@@ -165,6 +165,7 @@ impl Sites {
                 let slots = body["slots"].as_u64().and_then(|slots| u32::try_from(slots).ok()).unwrap_or(1);
                 let login = login(&place, word(&body["address"]).unwrap_or_default());
                 let host = Host::new((key, login, slots), folder, self.program.clone(), server())?;
+                let host = host.preempting(preempts(body));
                 stewards.spawn(async move { keep(&place.name, host, desk, place.checks).await })
             }
         };
@@ -249,10 +250,16 @@ fn managed(place: &Place, uid: String) -> ManagedSettings {
             idle_ms: idle.map_or(120_000, |idle| i64::try_from(idle.as_millis()).unwrap_or(i64::MAX)),
             lost_ms: i64::try_from(lease_seconds(body)).unwrap_or(i64::MAX).saturating_mul(1000),
         },
+        preempts: preempts(body),
         deleting: place.deleting.clone(),
         token: server::join_token,
         clock: server::clock::now,
     }
+}
+
+/// Whether the target's owner lets higher priority take from lower.
+fn preempts(body: &Value) -> bool {
+    body["preemption"].as_str() == Some(LOWER_PRIORITY)
 }
 
 /// How each machine of a managed cluster is reached.

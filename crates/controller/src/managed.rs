@@ -42,6 +42,8 @@ pub struct ManagedSettings {
     /// The size of its nodes, by name and as amounts.
     pub size: (String, Resources),
     pub bounds: Bounds,
+    /// Higher priority may take nodes from lower.
+    pub preempts: bool,
     /// It is to go, and whoever waits for that asks after this operation.
     pub deleting: Option<String>,
     /// Makes the token that one machine joins with.

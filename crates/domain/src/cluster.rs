@@ -31,7 +31,23 @@ pub struct ClusterFacts {
     pub grows: bool,
     pub nodes: Vec<ClusterNode>,
     pub instance_types: Vec<ClusterInstanceType>,
+    /// What a job of higher priority may take from one of lower; `None` where nobody makes way, or where that is decided by
+    /// the cluster itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<Places>,
 }
+
+/// What a place gives to jobs, one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Places {
+    /// How many there are or, where nodes come on demand, may be.
+    pub most: u32,
+    /// A job has one for each of its parts, not one in all.
+    pub by_part: bool,
+}
+
+/// The word by which the owner of a target lets higher priority take from lower there.
+pub const LOWER_PRIORITY: &str = "lower-priority";
 
 impl ClusterFacts {
     /// Changes when any of the facts does; the operator sends it with every poll.

@@ -8,7 +8,7 @@ use domain::{
     resources::DEFAULT_INSTANCE_TYPE,
 };
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, atomic::AtomicUsize},
 };
 use store::{Store, Tx, WorkspaceRow, files::Files};
@@ -106,6 +106,8 @@ pub(crate) struct Watched {
     pub(crate) missing: HashMap<AttemptId, Timestamp>,
     /// What the cluster has, once it was told or read.
     pub(crate) told: Option<Arc<ClusterFacts>>,
+    /// Attempts that are to stop and whose agents were told so.
+    pub(crate) stopped: HashSet<AttemptId>,
     /// When checks were last sent.
     pub(crate) checks: HashMap<String, Timestamp>,
 }

@@ -97,6 +97,7 @@ fn cluster(p: &mut Map<String, Value>, spec: &Value) {
         "nodeIdleTimeBeforeScaleDown": iso_seconds(&idle),
     });
     put(&mut inner, "scaleSettings", scale);
+    carry(&mut inner, spec, &[("preemption", "preemption")]);
     put(&mut inner, "nodeProvider", some(spec, "provider").map(node_provider));
     put(&mut inner, "subnet", network(spec));
     let ssh = some(spec, "ssh_settings");
@@ -172,6 +173,7 @@ fn virtual_machine(p: &mut Map<String, Value>, spec: &Value) {
     account(&mut inner, spec);
     let own = [("address", "address"), ("host_key", "hostKey"), ("jump_host", "jumpHost"), ("slots", "slots")];
     carry(&mut inner, spec, &own);
+    carry(&mut inner, spec, &[("preemption", "preemption")]);
     put(p, "properties", Value::Object(inner));
 }
 

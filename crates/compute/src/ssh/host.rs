@@ -10,7 +10,7 @@ use crate::{
 };
 use domain::{
     AttemptId, Resources, Timestamp,
-    cluster::{ClusterFacts, ClusterInstanceType, ClusterNode, Finding, Launch},
+    cluster::{ClusterFacts, ClusterInstanceType, ClusterNode, Finding, Launch, Places},
     resources::DEFAULT_INSTANCE_TYPE,
 };
 use ring::digest::{SHA256, digest};
@@ -33,6 +33,8 @@ pub struct Host {
     server: (String, String),
     /// How many attempts run there at a time.
     slots: u32,
+    /// Higher priority may take a slot from lower.
+    preempts: bool,
     /// Where other machines find this one.
     address: String,
     system: System,
@@ -70,7 +72,21 @@ impl Host {
     ) -> Result<Host, Trouble> {
         let shell = Shell::There(Box::new(Connection::new(login, folder)?));
         let address = "127.0.0.1".to_owned();
-        Ok(Host { key, shell, program, server, slots: slots.max(1), address, system: System::default() })
+        Ok(Host {
+            key,
+            shell,
+            program,
+            server,
+            slots: slots.max(1),
+            preempts: false,
+            address,
+            system: System::default(),
+        })
+    }
+
+    /// Whether a job of higher priority may take the slot of one of lower.
+    pub fn preempting(self, preempts: bool) -> Host {
+        Host { preempts, ..self }
     }
 
     /// The machine that this process runs on, as a node: it has one attempt at a time, or parts of one. `server` is an address,
@@ -82,7 +98,7 @@ impl Host {
         fit(&system)?;
         // It lies here already.
         let system = System { digest: "here".to_owned(), ..system };
-        Ok(Host { key, shell, program, server: Default::default(), slots: 1, address, system })
+        Ok(Host { key, shell, program, server: Default::default(), slots: 1, preempts: false, address, system })
     }
 
     /// What this machine has.
@@ -154,6 +170,7 @@ impl Host {
             grows: true,
             nodes: vec![node],
             instance_types: vec![kind],
+            places: self.preempts.then_some(Places { most: self.slots, by_part: false }),
             ..ClusterFacts::default()
         }
     }

@@ -4,7 +4,7 @@ use super::Managed;
 use compute::{Held, Part, PartState, Provider};
 use domain::{
     AttemptId, Resources,
-    cluster::{ClusterFacts, ClusterInstanceType, ClusterNode},
+    cluster::{ClusterFacts, ClusterInstanceType, ClusterNode, Places},
     machine::{PartFate, Standing},
     resources::DEFAULT_INSTANCE_TYPE,
 };
@@ -37,6 +37,7 @@ impl<P: Provider> Managed<P> {
             grows: true,
             nodes: self.rows.iter().filter(|row| row.standing != Standing::Gone).map(node).collect(),
             instance_types: vec![kind(DEFAULT_INSTANCE_TYPE), kind(&self.settings.size.0)],
+            places: self.settings.preempts.then_some(Places { most: self.settings.bounds.most, by_part: true }),
             ..ClusterFacts::default()
         }
     }

@@ -141,6 +141,7 @@ fn settings(bounds: Bounds) -> ManagedSettings {
         uid: "u".into(),
         size: ("S".into(), Resources { cpu_milli: 1000, memory_bytes: 1 << 30, gpus: 0 }),
         bounds,
+        preempts: false,
         deleting: None,
         token: |_, _, name| name.to_owned(),
         clock: now,

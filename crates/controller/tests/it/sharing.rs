@@ -4,12 +4,14 @@ use crate::SHARING;
 use controller::{Context, Sharing, tick};
 use domain::{
     JobEvent, JobName, JobState, Outcome, Plan, Resources, Timestamp,
-    cluster::{ClusterFacts, ClusterInstanceType},
+    cluster::{ClusterFacts, ClusterInstanceType, Places},
+    machine::{MachineFacts, Standing},
+    names::TeamName,
     report::NodeFacts,
-    sharing::{Holder, Limits, Quota, Whom},
+    sharing::{Holder, Limits, Quota, Team, Whom},
 };
 use std::cell::Cell;
-use store::{Choice, HERE, JobRow, NewJob, POOLED};
+use store::{Choice, HERE, JobRow, MachineRow, NewJob, POOLED};
 
 thread_local! {
     static NOW: Cell<i64> = const { Cell::new(0) };
@@ -122,6 +124,34 @@ async fn over_quota_a_job_waits_and_goes_on_when_there_is_room() {
 }
 
 #[tokio::test]
+async fn the_people_of_a_team_wait_for_its_quota_together_and_who_leaves_it_does_not() {
+    let world = World::new(false).await;
+    let team = |people: &[&str]| Team {
+        workspace: "w".into(),
+        name: TeamName::parse("vision").unwrap(),
+        people: people.iter().map(|&who| who.to_owned()).collect(),
+    };
+    let limits = Limits { jobs: Some(1), ..Limits::default() };
+    let quota = Quota { workspace: "w".into(), whom: Whom::parse("@vision"), target: None, limits };
+    let both = team(&["ann", "bob"]);
+    let set = world.cx.store.write(move |tx| {
+        tx.put_team(&both, "root", Timestamp(0))?;
+        tx.put_quota(&quota, "root", Timestamp(0))
+    });
+    set.await.unwrap();
+    world.submit("a", "ann", (1, 2)).await;
+    world.submit("b", "bob", (1, 2)).await;
+    world.submit("c", "cat", (1, 2)).await;
+    assert_eq!(tick(&world.cx).await.unwrap(), 2);
+    assert_eq!((world.phase("a").await, world.phase("c").await), ("placed", "placed"));
+    assert_eq!(world.job("b").await.note, "waits for the quota of team `vision` in workspace `w`: 1 job");
+    let alone = team(&["ann"]);
+    world.cx.store.write(move |tx| tx.put_team(&alone, "root", Timestamp(1))).await.unwrap();
+    assert_eq!(tick(&world.cx).await.unwrap(), 1);
+    assert_eq!(world.phase("b").await, "placed");
+}
+
+#[tokio::test]
 async fn who_has_used_less_gets_the_earlier_turn_however_late_they_come() {
     let world = World::new(false).await;
     world.submit("first", "ann", (2, 2)).await;
@@ -175,6 +205,116 @@ async fn a_job_of_lower_priority_makes_way_only_where_that_is_allowed() {
         let told = events.iter().any(|event| event.text == "makes way for `high`, which has a higher priority");
         assert!(told, "{events:?}");
     }
+}
+
+/// A managed cluster of two nodes at most, of which so many are there.
+async fn crew(world: &World, places: Option<Places>, machines: &[&str]) {
+    let shape =
+        ClusterInstanceType { name: "s".into(), fits_now: 2, fits_ever: true, ..ClusterInstanceType::default() };
+    let facts = ClusterFacts {
+        uid: "u".into(),
+        training: true,
+        grows: true,
+        instance_types: vec![shape],
+        places,
+        ..ClusterFacts::default()
+    };
+    let row = |name: &str| MachineRow {
+        cluster: CREW.into(),
+        name: name.into(),
+        standing: Standing::Ready,
+        reason: String::new(),
+        ordered: Resources::default(),
+        facts: MachineFacts::default(),
+        joined: "k".into(),
+        created_at: now(),
+        since: now(),
+        seen_at: Some(now()),
+    };
+    let (rows, at): (Vec<MachineRow>, _) = (machines.iter().map(|name| row(name)).collect(), now());
+    let heard = world.cx.store.write(move |tx| {
+        tx.renew_cluster(CREW, at)?;
+        tx.put_facts(CREW, "d", &facts)?;
+        rows.iter().try_for_each(|row| tx.put_machine(row))?;
+        tx.see_cluster(CREW, 0, at)
+    });
+    heard.await.unwrap();
+}
+
+const CREW: &str = "@w/crew";
+
+/// Sends a job to the cluster; with a node, it runs there.
+async fn on_crew(world: &World, name: &str, priority: i64, node: Option<&'static str>) {
+    let new = NewJob { target: "crew".into(), cluster: CREW.into(), priority, ..new_job(name) };
+    world.cx.store.write(move |tx| tx.insert_job(&new)).await.unwrap();
+    tick(&world.cx).await.unwrap();
+    if let Some(node) = node {
+        let attempt = world.job(name).await.job.state.attempt().unwrap().clone();
+        world.cx.store.write(move |tx| tx.give_whole(CREW, &attempt, node)).await.unwrap();
+        world.happens(name, JobEvent::Started).await;
+    }
+}
+
+#[tokio::test]
+async fn on_a_managed_cluster_the_youngest_of_lower_priority_gives_up_its_node() {
+    let two = Some(Places { most: 2, by_part: true });
+    for (places, machines, expect) in [
+        (two, ["one", "two"], "stopping"),
+        (None, ["one", "two"], "running"),
+        // A third node may still come.
+        (Some(Places { most: 3, by_part: true }), ["one", "two"], "running"),
+    ] {
+        let world = World::new(false).await;
+        crew(&world, places, &machines).await;
+        on_crew(&world, "older", 1, Some("one")).await;
+        NOW.set(NOW.get() + 1_000);
+        on_crew(&world, "younger", 1, Some("two")).await;
+        on_crew(&world, "high", 3, None).await;
+        assert_eq!(world.phase("high").await, "placed");
+        tick(&world.cx).await.unwrap();
+        assert_eq!(world.phase("younger").await, "running", "room that is about to be free is waited for");
+        NOW.set(NOW.get() + 3_000);
+        tick(&world.cx).await.unwrap();
+        tick(&world.cx).await.unwrap();
+        assert_eq!((world.phase("older").await, world.phase("younger").await), ("running", expect));
+        if expect == "running" {
+            continue;
+        }
+        // What is given to it and not begun counts as well: nobody else is stopped.
+        let gone = world.job("younger").await.job.state.attempt().unwrap().clone();
+        world.happens("younger", JobEvent::Over(Outcome::Canceled { reason: "asked to stop".into() })).await;
+        let first = world.job("high").await.job.state.attempt().unwrap().clone();
+        let passed = world.cx.store.write(move |tx| {
+            tx.take_whole(&gone)?;
+            tx.give_whole(CREW, &first, "two")
+        });
+        passed.await.unwrap();
+        NOW.set(NOW.get() + 10_000);
+        tick(&world.cx).await.unwrap();
+        NOW.set(NOW.get() + 3_000);
+        tick(&world.cx).await.unwrap();
+        assert_eq!((world.phase("older").await, world.phase("high").await), ("running", "placed"));
+        let again = world.job("younger").await.job;
+        assert_eq!((again.state.name(), again.attempts, again.max_retries), ("placed", 2, 1), "it keeps its retries");
+    }
+}
+
+#[tokio::test]
+async fn nodes_that_do_not_come_are_not_waited_for_for_ever() {
+    let world = World::new(false).await;
+    crew(&world, Some(Places { most: 4, by_part: true }), &["one"]).await;
+    on_crew(&world, "low", 1, Some("one")).await;
+    on_crew(&world, "high", 3, None).await;
+    NOW.set(NOW.get() + 30_000);
+    tick(&world.cx).await.unwrap();
+    assert_eq!(world.phase("low").await, "running");
+    NOW.set(NOW.get() + 31_000);
+    tick(&world.cx).await.unwrap();
+    assert_eq!(world.phase("low").await, "running", "while the cluster is silent nobody would get the node");
+    let at = now();
+    world.cx.store.write(move |tx| tx.see_cluster(CREW, 0, at)).await.unwrap();
+    tick(&world.cx).await.unwrap();
+    assert_eq!(world.phase("low").await, "stopping");
 }
 
 #[tokio::test]

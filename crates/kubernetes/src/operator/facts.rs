@@ -45,6 +45,7 @@ pub(crate) fn facts(world: &World, about: &About) -> ClusterFacts {
         grows: about.grows,
         nodes: rooms.iter().map(|room| node(room, &telling)).collect(),
         instance_types: types.iter().map(|(name, spec)| instance_type(name, spec, &rooms, about)).collect(),
+        places: None,
     }
 }
 

@@ -26,11 +26,12 @@ pub struct HeldRow {
     pub turn: i64,
 }
 
-/// A job that has something of this machine.
+/// A job that has something of a place.
 #[derive(Debug, Clone)]
 pub struct HolderJob {
     pub job: Job,
     pub needs: Resources,
+    pub parts: u32,
     /// It is part of a deployment.
     pub serves: bool,
     pub experiment: String,
@@ -178,8 +179,15 @@ impl Tx<'_> {
         row.map(|mut row| Ok((core_of(&mut row)?, resources_at(&mut row, 10)?))).transpose()
     }
 
-    /// Jobs that have something of this machine.
-    pub fn holders_here(&mut self) -> Result<Vec<HolderJob>, Error> {
+    /// Places that are reached from here on which someone was sent before then, and has not begun.
+    pub fn sites_waited_for(&mut self, before: Timestamp) -> Result<Vec<String>, Error> {
+        let sql = "select distinct cluster from jobs where phase = 'placed' and changed_at <= ?1 and cluster like '@%' \
+                   order by cluster";
+        self.fetch(sql, &[before.into()])?.into_iter().map(|mut row| row.text(0)).collect()
+    }
+
+    /// Jobs that have something of this machine, or of another place.
+    pub fn holders(&mut self, cluster: &str) -> Result<Vec<HolderJob>, Error> {
         let sql = format!(
             "select {CORE}, cpu_milli, memory_bytes, gpus, kind, experiment, plan from jobs \
              where phase in ('preparing', 'running', 'finalizing', 'stopping') and cluster = ?1 order by seq"
@@ -189,12 +197,13 @@ impl Tx<'_> {
             Ok(HolderJob {
                 job: core_of(&mut row)?,
                 needs: resources_at(&mut row, 10)?,
+                parts: plan.parts(),
                 serves: row.text(13)? == REPLICA,
                 experiment: row.text(14)?,
                 timeout: plan.timeout_seconds,
             })
         };
-        self.fetch(&sql, &[HERE.into()])?.into_iter().map(one).collect()
+        self.fetch(&sql, &[cluster.into()])?.into_iter().map(one).collect()
     }
 
     /// How long jobs of an experiment ran that completed lately: the middle one, in milliseconds.

@@ -5,6 +5,7 @@ use super::{
     parts::{CONTEXT, DESCRIPTION, ID, SCHEMA, STATE, TAGS},
     schedule,
 };
+use crate::cluster::LOWER_PRIORITY;
 
 const ACCOUNT: Key = key("account_name", Kind::Text, "The storage account.").required();
 const ENDPOINT: Key = key(
@@ -156,6 +157,13 @@ const RESOURCE_ID: Key =
     key("resource_id", Kind::Text, "The machine or cluster to attach, by its Azure id.").required();
 const IDENTITY: Key = key("identity", Kind::Object(&TARGET_IDENTITY), "The identity of the nodes.");
 
+const PREEMPTION: Key = key(
+    "preemption",
+    Kind::Words(&["off", LOWER_PRIORITY]),
+    "Whether a job of higher priority may stop those of lower that are in its way; they begin again later.",
+)
+.or("off");
+
 pub(super) static COMPUTE: Object = Object {
     name: "compute",
     doc: "A compute target. `local`, `amlcompute`, `kubernetes`, `virtualmachine` and `slurm` run work; the others are kept as given.",
@@ -198,6 +206,7 @@ pub(super) static COMPUTE: Object = Object {
                 key("min_instances", Kind::COUNT, "Nodes that stay.").or("0"),
                 key("max_instances", Kind::COUNT, "The most nodes.").or("4"),
                 key("idle_time_before_scale_down", Kind::COUNT, "Seconds after which an idle node goes.").or("120"),
+                PREEMPTION,
                 key("provider", Kind::Object(&NODE_PROVIDER), "Who brings the nodes; this machine when absent."),
                 SSH,
                 SSH_PUBLIC,
@@ -235,6 +244,11 @@ pub(super) static COMPUTE: Object = Object {
                 RESOURCE_ID,
                 key("namespace", Kind::Text, "An existing namespace.").or("default"),
                 key("properties", Kind::Map, "More settings of the target."),
+                key(
+                    "preemption",
+                    Kind::Words(&["off"]),
+                    "Kubernetes itself says who makes way, by priority classes: `priority_class_high` and the like in `properties`.",
+                ),
                 IDENTITY,
             ],
         },
@@ -249,6 +263,7 @@ pub(super) static COMPUTE: Object = Object {
                 key("host_key", Kind::Text, HOST_KEY),
                 key("jump_host", Kind::Text, "Hosts on the way, as `user@host:port`, several between commas."),
                 key("slots", Kind::COUNT, "How many jobs it takes at a time.").or("1"),
+                PREEMPTION,
             ],
         },
         Variant {
@@ -274,6 +289,11 @@ pub(super) static COMPUTE: Object = Object {
                 key("partition", Kind::Text, "The partition."),
                 key("account", Kind::Text, "The account that is charged."),
                 key("qos", Kind::Text, "The quality of service."),
+                key(
+                    "preemption",
+                    Kind::Words(&["off"]),
+                    "Slurm itself says who makes way, by `qos` and `partition` (`PreemptType` in its configuration).",
+                ),
                 key("cpus", Kind::COUNT, "CPUs of each node that a job gets.").or("1"),
                 key("memory", Kind::Text, "Memory of each node that a job gets, such as `16Gi`."),
                 key("gpus", Kind::COUNT, "GPUs of each node that a job gets."),

@@ -116,7 +116,14 @@ async fn answer(app: &App, name: &str, poll: &ClusterPoll, url: &str) -> Result<
     for launch in &mut answer.launch {
         launch::complete(app, launch, url);
     }
-    let asked = app.watched(name, |watched| ask(watched, &cluster, poll, &targets, &mut answer, app.now()));
+    let (asked, stops) = app.watched(name, |watched| {
+        watched.stopped.retain(|attempt| answer.stop.contains(attempt));
+        let stops: Vec<AttemptId> =
+            answer.stop.iter().filter(|attempt| watched.stopped.insert((*attempt).clone())).cloned().collect();
+        (ask(watched, &cluster, poll, &targets, &mut answer, app.now()), stops)
+    });
+    // Agents wait for a bell of their own, and whoever asked for the stop may not have been able to ring it.
+    stops.iter().for_each(|attempt| app.calls.ring(attempt));
     answer.targets = targets.into_iter().map(|row| row.target).collect();
     let something = !(answer.launch.is_empty() && answer.stop.is_empty() && answer.remove.is_empty());
     Ok((answer, something || asked))

@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use api::arm::text;
-use domain::{resources::parse_bytes, sizes, spec::Mistake, time::parse_iso_duration};
+use domain::{cluster::LOWER_PRIORITY, resources::parse_bytes, sizes, spec::Mistake, time::parse_iso_duration};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use store::ComputeRow;
@@ -195,6 +195,7 @@ fn mistakes(kind: &str, inner: &Value) -> Vec<Mistake> {
     if kind == POOL {
         pool(inner, &mut bad);
     }
+    preemption(kind, inner, &mut bad);
     if let Some(port) = inner.get("sshPort").filter(|port| !port.is_null())
         && !port.as_u64().is_some_and(|port| (1..=65_535).contains(&port))
     {
@@ -205,6 +206,22 @@ fn mistakes(kind: &str, inner: &Value) -> Vec<Mistake> {
         ));
     }
     bad
+}
+
+/// Who makes way is ours to say where we give out the places.
+fn preemption(kind: &str, inner: &Value, bad: &mut Vec<Mistake>) {
+    if matches!(kind, "AmlCompute" | MACHINE) {
+        return word(inner, "preemption", &["off", LOWER_PRIORITY], bad);
+    }
+    let Some(asked) = text(inner, "preemption").filter(|asked| asked != "off") else { return };
+    let fix = match kind {
+        "Kubernetes" | "AKS" => "Kubernetes itself says who makes way: give `priority_class_high` and the like",
+        SLURM => "Slurm itself says who makes way, by `qos` and `partition`",
+        "Local" => "set `local.preemption` in the server's configuration",
+        _ => "leave it out",
+    };
+    let what = format!("`{asked}` cannot be had on a target of type `{kind}`");
+    bad.push(Mistake::new("properties.preemption", what, fix));
 }
 
 /// What can be said of a pool without knowing its targets.

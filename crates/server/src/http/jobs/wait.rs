@@ -22,6 +22,8 @@ pub(super) struct Wait {
     /// Who goes first although their jobs have the same priority.
     pub(super) first: Vec<String>,
     pub(super) expected: Option<String>,
+    /// Why others of lower priority go on where it waits.
+    pub(super) stays: Option<String>,
 }
 
 /// Nothing for a job that does not wait.
@@ -39,7 +41,29 @@ pub(super) fn of(app: &App, tx: &mut Tx<'_>, row: &JobRow) -> Result<Wait, Error
             Some(room) => room.expected(tx, row)?,
             None => None,
         },
+        stays: stays(tx, row)?,
     })
+}
+
+/// Who says whether a job of lower priority makes way, where one goes on.
+fn stays(tx: &mut Tx<'_>, row: &JobRow) -> Result<Option<String>, Error> {
+    if row.cluster == HERE || !matches!(row.job.state, JobState::Placed { .. }) {
+        return Ok(None);
+    }
+    let facts = tx.facts(&row.cluster)?;
+    let lower = tx.holders(&row.cluster)?.iter().any(|one| one.job.priority < row.job.priority);
+    if facts.places.is_some() || !lower {
+        return Ok(None);
+    }
+    let who = match facts.gangs.as_str() {
+        "slurm" => "who makes way is for Slurm to say, by `qos` and `partition`".to_owned(),
+        "steward" => {
+            format!("nobody makes way there unless the file of `{}` says `preemption: lower-priority`", row.target)
+        }
+        _ => "who makes way is for Kubernetes to say, by priority classes such as the target's `priority_class_high`"
+            .to_owned(),
+    };
+    Ok(Some(format!("a job of lower priority goes on on `{}`: {who}", row.target)))
 }
 
 /// Those who have used less lately and wait for the same.
@@ -98,7 +122,7 @@ impl Room {
     pub(super) fn look(app: &App, tx: &mut Tx<'_>) -> Result<Option<Room>, Error> {
         let (Some(mut free), now) = (app.capacity(), app.now()) else { return Ok(None) };
         let mut busy = Vec::new();
-        for HolderJob { job, needs, experiment, timeout, .. } in tx.holders_here()? {
+        for HolderJob { job, needs, experiment, timeout, .. } in tx.holders(HERE)? {
             free = free.minus(&needs);
             let started = job.state.started_at();
             let end = |ms: i64| started.map(|at| Timestamp((at.0 + ms).max(now.0)));

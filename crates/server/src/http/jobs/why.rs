@@ -26,6 +26,7 @@ pub(crate) async fn why(State(app): State<App>, Path(at): Path<At>) -> Result<Js
     let (events, ahead, cluster, pool, wait) = look.await?;
     let ahead = if matches!(row.job.state, JobState::Queued { .. } | JobState::Placed { .. }) { ahead } else { 0 };
     let (mut summary, mut hints) = explain(&row, ahead, app.now());
+    hints.extend(wait.stays.clone());
     let silent =
         cluster.filter(|cluster| !row.job.state.is_ended() && !cluster.answers(app.now(), clusters::SILENT_MS));
     if let Some(cluster) = silent {
