@@ -62,19 +62,20 @@ pub(crate) async fn put_quota(
 ) -> Result<Json<Value>, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     let quota = quota(&workspace.name, &wanted)?;
-    if quota.whom == Whom::All && !caller.may(EVERYWHERE, Role::Owner) {
-        return Err(Problem::forbidden(
-            "the quota of a workspace as a whole is set by an owner of the server (a role in every workspace); \
-             owners of a workspace set those of its users and teams",
-        ));
-    }
     let (kept, now) = (quota.clone(), app.now());
     change(&app, move |tx| {
         let same = |one: &Quota| one.whom.kept() == kept.whom.kept() && one.target == kept.target;
+        if kept.limits.is_empty() && !tx.quotas(Some(&kept.workspace))?.iter().any(same) {
+            return Err(Halt::from(Problem::not_found("quota", &kept.called())));
+        }
+        if kept.whom == Whom::All && !caller.may(EVERYWHERE, Role::Owner) {
+            return Err(Problem::forbidden(
+                "the quota of a workspace as a whole is set by an owner of the server (a role in every workspace); \
+                 owners of a workspace set those of its users and teams",
+            )
+            .into());
+        }
         if kept.limits.is_empty() {
-            if !tx.quotas(Some(&kept.workspace))?.iter().any(same) {
-                return Err(Halt::from(Problem::not_found("quota", &kept.called())));
-            }
             tx.delete_quota(&kept.workspace, &kept.whom, kept.target.as_deref())?;
             return Ok(());
         }
