@@ -191,6 +191,34 @@ fn jobs_on_a_machine_outlive_the_way_to_it_and_are_cleaned_up_after() {
 }
 
 #[test]
+fn where_its_file_says_so_the_more_important_job_takes_the_slot() {
+    let home = Home::new();
+    let Some(machine) = Machine::start(&home) else { return };
+    home.file(
+        "box.yml",
+        &format!(
+            "name: box\ntype: virtualmachine\naddress: {}\nhost_key: {}\npreemption: lower-priority\n\
+             ssh_settings: {{admin_username: {}, ssh_port: {}, ssh_private_key_file: {}}}\n",
+            machine.address,
+            machine.fingerprint(),
+            machine.user,
+            machine.port,
+            machine.folder.join("id").display()
+        ),
+    );
+    home.ok(&["compute", "attach", "-f", "box.yml"]);
+    let begun = home.path().join("begun");
+    let low = format!("if [ -e {0} ]; then exit 0; fi\ntouch {0}\nsleep 600", begun.display());
+    home.begin("low", &low, "compute: azureml:box\nqueue_settings: {priority: low}");
+    home.until("it to begin", || begun.exists());
+    home.begin("high", "true", "compute: azureml:box\nqueue_settings: {priority: high}");
+    let why = |name: &str| home.ok(&["job", "why", "-n", name]);
+    assert_eq!(home.ended("high")["status"], "Completed", "{}", why("high"));
+    assert_eq!(home.ended("low")["status"], "Completed", "{}", why("low"));
+    assert!(why("low").contains("makes way for `high`"), "{}", why("low"));
+}
+
+#[test]
 fn a_machine_behind_others_is_reached_through_them() {
     let home = Home::new();
     let Some(machine) = Machine::start(&home) else { return };
