@@ -396,8 +396,7 @@ def install(cluster):
         env = {**os.environ, "PEREGRINE_HOME": str(home)}
         run = lambda *args: subprocess.run([BIN, *args], env=env, check=True, cwd=folder, stdout=subprocess.DEVNULL)
         certify(folder, host)
-        (home / "keys").mkdir(parents=True)
-        (home / "keys/authority.pem").write_bytes(Path(folder, "ca.pem").read_bytes())
+        home.mkdir(parents=True)
         (home / "peregrine.toml").write_text(f'[server]\nauthority_file = "{folder}/ca.pem"\n')
         run("server", "start", "--listen", address, "--tls-cert", "server.pem", "--tls-key", "server.key", "-o", "none")
         (home / "peregrine.toml").write_text(f'[server]\nauthority_file = "{folder}/ca.pem"\nurl = "https://{address}"\n')

@@ -9,7 +9,6 @@ mod types;
 
 use crate::{cluster::Cluster, harness::Home};
 use std::{
-    fs,
     net::TcpListener,
     path::PathBuf,
     process::Command,
@@ -50,9 +49,6 @@ pub(crate) fn serve(home: &Home, cluster: &Cluster) -> String {
     let authority = home.path().join("ca.pem");
     let settings = format!("[server]\nauthority_file = \"{}\"\n", authority.display());
     home.configure(&settings);
-    // Its own clients on this machine look here.
-    fs::create_dir_all(home.home().join("keys")).unwrap();
-    fs::copy(&authority, home.home().join("keys/authority.pem")).unwrap();
     home.ok(&start);
     home.configure(&format!("{settings}url = \"{url}\"\n"));
     url

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may as well stop where it stands")]
 #![expect(clippy::disallowed_methods, reason = "these tests watch real processes by the real clock")]
 
+mod certificates;
 mod cluster;
 mod containers;
 mod corpus;

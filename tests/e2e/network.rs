@@ -146,8 +146,7 @@ fn reachable(home: &Home, net: &Net) -> u16 {
         "set -e; cd {at}\nopenssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=test -keyout ca.key -out ca.pem\n\
          openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=server -keyout server.key -out server.csr\n\
          printf 'subjectAltName=IP:{here},IP:127.0.0.1,DNS:localhost\\nbasicConstraints=CA:FALSE\\n' > ext\n\
-         openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out server.pem\n\
-         mkdir -p home/keys; cp ca.pem home/keys/authority.pem"
+         openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out server.pem"
     );
     let made = Command::new("sh").args(["-c", &script]).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));

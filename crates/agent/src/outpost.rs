@@ -1,6 +1,6 @@
 //! An agent that is not on the server's own machine: its way to the server, and what it finds where it is.
 
-use api::{Client, Connection};
+use api::{Client, ClientError, Connection};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,8 @@ pub struct Outpost {
     pub address: String,
     /// The server's address.
     pub server: Address,
-    /// Read again for every call: a renewed token takes the place of the old one.
+    /// Read again for every call: a renewed token takes the place of the old one. Where a certificate speaks for a node, what
+    /// the node says of itself is in the first line, and its key and certificate below it.
     pub token_file: PathBuf,
     /// The authority that signed the server's certificate, in PEM; the system's are enough where it is absent.
     pub authority: Option<Vec<u8>>,
@@ -55,15 +56,48 @@ pub struct Posting {
     pub away_seconds: u64,
 }
 
+/// What speaks for whoever calls the server from elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pass {
+    /// A token, or what a certificate is for.
+    pub bearer: String,
+    /// Key and certificate in PEM, to be shown.
+    pub identity: Option<String>,
+}
+
+impl Pass {
+    /// The one that a node has kept in its home.
+    pub fn of(home: &Path) -> Option<Pass> {
+        Pass::read(&pass_file(home))
+    }
+
+    fn read(file: &Path) -> Option<Pass> {
+        let text = fs::read_to_string(file).ok()?;
+        let (bearer, rest) = text.trim().split_once('\n').unwrap_or((text.trim(), ""));
+        Some(Pass { bearer: bearer.to_owned(), identity: Some(rest.to_owned()).filter(|rest| !rest.is_empty()) })
+    }
+
+    /// Keeps it where its owner alone can read it, both halves at once: one is of no use without the other.
+    pub fn put(&self, home: &Path) -> io::Result<()> {
+        let identity = self.identity.as_deref().unwrap_or_default();
+        replace(&pass_file(home), format!("{}\n{identity}", self.bearer).as_bytes())
+    }
+
+    pub fn client(&self, url: String, authority: Option<Vec<u8>>) -> Result<Client, ClientError> {
+        let connection = Connection { url, token: self.bearer.clone(), authority };
+        Client::certified(connection, self.identity.as_deref().map(str::as_bytes))
+    }
+}
+
 impl Posting {
     /// That of this home; there is none where the server's own machine is at work.
     pub fn of(home: &Path) -> Option<Posting> {
         serde_json::from_slice(&fs::read(posting_file(home)).ok()?).ok()
     }
 
-    /// Writes it down, whole or not at all, with the token that speaks for the node.
-    pub fn put(&self, home: &Path, token: &str) -> io::Result<()> {
-        replace(&token_file(home), token.as_bytes())?;
+    /// Writes it down, whole or not at all, with the pass that speaks for the node.
+    pub fn put(&self, home: &Path, pass: &Pass) -> io::Result<()> {
+        pass.put(home)?;
         replace(&posting_file(home), &serde_json::to_vec(self)?)
     }
 
@@ -74,7 +108,7 @@ impl Posting {
                 true => Address::Written(PathBuf::from(&self.server)),
                 false => Address::Known(self.server.clone()),
             },
-            token_file: token_file(home),
+            token_file: pass_file(home),
             authority: self.authority.clone().map(String::into_bytes),
             bundle: self.bundle.clone(),
             away: Duration::from_secs(self.away_seconds),
@@ -88,20 +122,22 @@ fn posting_file(home: &Path) -> PathBuf {
     home.join("posting.json")
 }
 
-fn token_file(home: &Path) -> PathBuf {
-    home.join("token")
+/// Not called `token`: that is for an agent from before an upgrade, which takes all of the file for one.
+fn pass_file(home: &Path) -> PathBuf {
+    home.join("pass")
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = path.with_extension("draft");
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
     io::Write::write_all(&mut file, bytes)?;
+    file.sync_all()?;
     fs::rename(draft, path)
 }
 
 impl Outpost {
-    pub(crate) fn token(&self) -> Option<String> {
-        fs::read_to_string(&self.token_file).ok().map(|token| token.trim().to_owned())
+    pub(crate) fn pass(&self) -> Option<Pass> {
+        Pass::read(&self.token_file)
     }
 
     pub(crate) fn url(&self) -> Option<String> {
@@ -112,8 +148,7 @@ impl Outpost {
     }
 
     pub(crate) fn connect(&self) -> Option<Client> {
-        let connection = Connection { url: self.url()?, token: self.token()?, authority: self.authority.clone() };
-        Client::new(connection).ok()
+        self.pass()?.client(self.url()?, self.authority.clone()).ok()
     }
 
     /// What the user's process is told about the place it is in.

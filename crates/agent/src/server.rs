@@ -24,9 +24,20 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Address {
     pub pid: u32,
+    /// As everyone reaches it.
     pub url: String,
+    /// As this machine reaches it, by a certificate of the home's own authority, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_url: Option<String>,
     pub version: String,
     pub home: PathBuf,
+}
+
+impl Address {
+    /// The address for what runs on this machine.
+    pub fn from_here(self) -> String {
+        self.local_url.unwrap_or(self.url)
+    }
 }
 
 /// Where the address lies.
@@ -51,7 +62,7 @@ pub fn token_file(home: &Path, role: &str) -> PathBuf {
 
 /// A client for the server of this home, in a role whose token this process may read.
 pub fn connect(home: &Path, role: &str) -> Option<Client> {
-    let url = address(home)?.url;
+    let url = address(home)?.from_here();
     let token = fs::read_to_string(token_file(home, role)).ok()?.trim().to_owned();
     let authority = Some(fs::read(authority_file(home)).ok()?);
     Client::new(Connection { url, token, authority }).ok()
@@ -82,10 +93,12 @@ pub(crate) enum CallError {
 
 impl CallError {
     /// The status with which the server itself said no: some door in front of it, which is shut while the server is away,
-    /// does not speak as the server does.
+    /// does not speak as the server does. A certificate that is no good any more is about to be renewed by the node.
     pub(crate) fn refused(&self) -> Option<u16> {
         match self {
-            CallError::Client(ClientError::Refused { status, code, .. }) if !code.starts_with(char::is_numeric) => {
+            CallError::Client(ClientError::Refused { status, code, .. })
+                if !code.starts_with(char::is_numeric) && !code.starts_with("Certificate") =>
+            {
                 Some(*status)
             }
             _ => None,
@@ -127,8 +140,8 @@ impl Server {
     fn client(&self) -> Option<Client> {
         // What would make the client another one: the address of a server that moved, a token that was renewed.
         let mark = match &self.way {
-            Way::Home(home) => address(home)?.url,
-            Way::Elsewhere(outpost) => format!("{} {}", outpost.url()?, outpost.token()?),
+            Way::Home(home) => address(home)?.from_here(),
+            Way::Elsewhere(outpost) => format!("{} {}", outpost.url()?, outpost.pass()?.bearer),
         };
         let mut client = self.client.lock().expect("nothing panics while it holds the client");
         if client.as_ref().is_none_or(|(made_for, _)| *made_for != mark) {

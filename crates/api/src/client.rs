@@ -42,6 +42,8 @@ pub enum ClientError {
     },
     #[error("the server's certificate authority cannot be used")]
     Authority(#[source] rustls::Error),
+    #[error("the certificate to show to the server cannot be used")]
+    Identity(#[source] rustls::Error),
 }
 
 /// Speaks to one server; cheap to clone.
@@ -53,26 +55,34 @@ pub struct Client {
 
 impl Client {
     pub fn new(connection: Connection) -> Result<Client, ClientError> {
+        Client::certified(connection, None)
+    }
+
+    /// One that also shows a certificate to a server that asks for it: `identity` has it in PEM, and its key.
+    pub fn certified(connection: Connection, identity: Option<&[u8]>) -> Result<Client, ClientError> {
         let unreachable = |source| ClientError::Unreachable { url: connection.url.clone(), source };
-        let http = Client::builder(&connection)?.build().map_err(unreachable)?;
+        let http = Client::reaching(&connection, identity)?.build().map_err(unreachable)?;
         Ok(Client { http, connection: Arc::new(connection) })
     }
 
     /// What reaches an address and believes its authority, for requests that are not of this API.
     pub fn builder(connection: &Connection) -> Result<reqwest::ClientBuilder, ClientError> {
+        Client::reaching(connection, None)
+    }
+
+    fn reaching(connection: &Connection, identity: Option<&[u8]>) -> Result<reqwest::ClientBuilder, ClientError> {
         let mut builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(5));
         if is_loopback(&connection.url) {
             builder = builder.no_proxy();
         }
-        builder = match &connection.authority {
-            Some(pem) => builder.tls_backend_preconfigured(trusting(pem)?),
-            None => {
-                // The system's own authorities; fails only when a provider is there already, which is as good.
-                let _ = rustls::crypto::ring::default_provider().install_default();
-                builder
-            }
+        let Some(pem) = &connection.authority else {
+            // The system's own authorities; fails only when a provider is there already, which is as good.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let identity = identity.map(reqwest::Identity::from_pem).transpose();
+            let identity = identity.map_err(|source| ClientError::Garbled { url: connection.url.clone(), source })?;
+            return Ok(identity.into_iter().fold(builder, reqwest::ClientBuilder::identity));
         };
-        Ok(builder)
+        Ok(builder.tls_backend_preconfigured(trusting(pem, identity)?))
     }
 
     pub fn url(&self) -> &str {
@@ -214,9 +224,9 @@ fn blob_message(body: &[u8]) -> Option<String> {
     Some(message.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&"))
 }
 
-/// TLS that trusts one authority and nobody else.
-fn trusting(pem: &[u8]) -> Result<rustls::ClientConfig, ClientError> {
-    use rustls::pki_types::{CertificateDer, pem::PemObject};
+/// TLS that trusts one authority and nobody else, and shows a certificate where there is one.
+fn trusting(pem: &[u8], identity: Option<&[u8]>) -> Result<rustls::ClientConfig, ClientError> {
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
     let mut roots = rustls::RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem).flatten() {
         roots.add(certificate).map_err(ClientError::Authority)?;
@@ -225,7 +235,10 @@ fn trusting(pem: &[u8]) -> Result<rustls::ClientConfig, ClientError> {
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(ClientError::Authority)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(config)
+        .with_root_certificates(roots);
+    let Some(identity) = identity else { return Ok(config.with_no_client_auth()) };
+    let chain = CertificateDer::pem_slice_iter(identity).flatten().collect();
+    let unusable = |_| ClientError::Identity(rustls::Error::General("it holds no private key".to_owned()));
+    let key = PrivateKeyDer::from_pem_slice(identity).map_err(unusable)?;
+    config.with_client_auth_cert(chain, key).map_err(ClientError::Identity)
 }

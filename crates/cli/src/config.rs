@@ -52,6 +52,8 @@ pub(crate) struct Config {
     pub(crate) router_public_url: Option<String>,
     /// Requests a second that one caller may make; 0 for no limit.
     pub(crate) rate_limit: u32,
+    /// How long the certificate of a node is good.
+    pub(crate) node_certificate: Duration,
     /// Webhooks may call plain http, this machine and private networks.
     pub(crate) private_webhooks: bool,
     /// A server elsewhere; this machine's own when absent.

@@ -101,7 +101,10 @@ impl From<ClientError> for Failure {
         let exit = match &error {
             ClientError::Refused { status: 401 | 403, .. } => Exit::NotAllowed,
             ClientError::Refused { status: 500.., .. } | ClientError::Garbled { .. } => Exit::Ours,
-            ClientError::Refused { .. } | ClientError::File { .. } | ClientError::Authority(_) => Exit::Input,
+            ClientError::Refused { .. }
+            | ClientError::File { .. }
+            | ClientError::Authority(_)
+            | ClientError::Identity(_) => Exit::Input,
             ClientError::Unreachable { .. } => Exit::Unreachable,
         };
         let mut failure = Failure { because: causes(&error), ..Failure::new(exit, error.to_string()) };

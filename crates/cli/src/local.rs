@@ -57,8 +57,14 @@ pub(crate) fn status(home: &Path) -> Option<Running> {
     if flock(&lock, FlockOperation::NonBlockingLockShared).is_ok() {
         return None;
     }
-    let Address { pid, url, version, home } = address(home)?;
+    let Address { pid, url, version, home, .. } = address(home)?;
     Some(Running { pid, url, version, home })
+}
+
+/// Where other machines find the server of this one.
+pub(crate) fn outside(config: &Config) -> Option<String> {
+    let here = config.url.is_none();
+    here.then(|| status(&config.home))?.map(|running| running.url)
 }
 
 /// Starts a server in the background and waits until it answers. When someone else was faster, theirs will do.

@@ -2,36 +2,36 @@
 //!
 //! What it is and where the server is comes in variables. Attempts of one part are run by an agent like that of the server's own
 //! machine, one after another, and parts of larger ones by agents of their own. The machine is the memory: what is told of it was
-//! just looked at.
+//! just looked at. What speaks for it is a certificate for a key that never leaves the machine; where that cannot reach the server,
+//! because TLS ends before it, a token does.
 //! Invariants: nothing is begun twice; without a server work goes on, and a node that has none leaves when its lease is over.
 
 mod first;
 mod lending;
+mod pass;
 
 use crate::{
     failure::{Done, Exit, Failure},
     roles::{log_to, provide_crypto, small_runtime},
 };
-use agent::outpost::Posting;
-use api::{Client, ClientError, Connection};
+use agent::outpost::{Pass, Posting};
+use api::{Client, ClientError};
 use compute::{Driver, Host, LocalDriver, Look, PartState, Site, Trouble};
 use domain::{
     kept::Kept,
-    machine::{LEASE_SECONDS, MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePart, NodePoll, PartFate},
+    machine::{LEASE_SECONDS, MachineFacts, NodeAnswer, NodeJoined, NodePart, NodePoll, PartFate},
 };
 use lending::Lending;
 use std::{
     fs,
-    io::Read,
     net::{ToSocketAddrs, UdpSocket},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
 };
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 /// How often a node with work looks at it.
@@ -123,12 +123,12 @@ impl Told {
         }
     }
 
-    fn client(&self, token: &str) -> Result<Client, ClientError> {
-        Client::new(Connection { url: self.url(), token: token.to_owned(), authority: self.authority.clone() })
+    fn client(&self, pass: &Pass) -> Result<Client, ClientError> {
+        pass.client(self.url(), self.authority.clone())
     }
 
     /// Leaves what the agent has to know in its home.
-    fn post(&self, address: String, token: &str, away_seconds: u64) -> std::io::Result<()> {
+    fn post(&self, address: String, pass: &Pass, away_seconds: u64) -> std::io::Result<()> {
         let bundle = self.authority.as_ref().map(|pem| server::write_bundle(&self.folder, Some(pem))).transpose()?;
         let posting = Posting {
             name: self.name.clone(),
@@ -139,25 +139,7 @@ impl Told {
             shared: self.folder.with_file_name("shared"),
             away_seconds,
         };
-        posting.put(&self.folder, token)
-    }
-
-    /// The key of this machine's own, made at first use.
-    fn own_key(&self) -> std::io::Result<String> {
-        fs::create_dir_all(&self.folder)?;
-        let path = self.folder.join("key");
-        if let Ok(key) = fs::read_to_string(&path)
-            && key.len() == 64
-        {
-            return Ok(key);
-        }
-        let mut bytes = [0_u8; 32];
-        fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-        let key = store::secrets::hex(&bytes);
-        let _ = fs::remove_file(&path);
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        std::io::Write::write_all(&mut file, key.as_bytes())?;
-        Ok(key)
+        posting.put(&self.folder, pass)
     }
 }
 
@@ -177,20 +159,24 @@ async fn work(told: &Told, program: PathBuf) -> Over {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         door: None,
     };
-    let NodeJoined { token, peers, lease_seconds } = match join(told, &facts).await {
-        Ok(joined) => joined,
+    let held = Pass::of(&told.folder).filter(|pass| pass.identity.is_some());
+    let (joined, pass) = match join(told, &facts, held.as_ref()).await {
+        Ok(entered) => entered,
         Err(over) => return over,
     };
-    let lease = Duration::from_secs(lease_seconds);
-    tracing::info!(node = told.name, "joined");
-    if let Err(error) = told.post(address, &token, lease_seconds) {
+    let lease = Duration::from_secs(joined.lease_seconds);
+    tracing::info!(node = told.name, certificate = pass.identity.is_some(), "joined");
+    if let Err(error) = told.post(address, &pass, joined.lease_seconds) {
         return Over::Failed(format!("cannot write to `{}`: {error}", told.folder.display()));
     }
-    let lending = Lending::new(told, peers, &facts.address).await;
+    let lending = Lending::new(told, &joined, &facts.address).await;
     facts.door.clone_from(&lending.door);
     let (kept, keeps) = watch::channel(Vec::new());
-    let (secret, heard) = (token.clone(), Instant::now());
-    let mut node = Node { told, token, lease, facts, driver, client: None, heard, leaving: false, keeps, said: None };
+    let secret =
+        Some(joined.lending.clone()).filter(|secret| !secret.is_empty()).unwrap_or_else(|| joined.token.clone());
+    let (renew_at, heard) = (pass::renew_at(&joined), Instant::now());
+    let leaving = false;
+    let mut node = Node { told, pass, renew_at, lease, facts, driver, client: None, heard, leaving, keeps, said: None };
     node.tend();
     tokio::select! {
         over = node.work(&mut host) => over,
@@ -199,16 +185,12 @@ async fn work(told: &Told, program: PathBuf) -> Over {
 }
 
 /// Becomes the node. Asks until there is an answer, or the lease is over.
-async fn join(told: &Told, facts: &MachineFacts) -> Result<NodeJoined, Over> {
-    let key = told.own_key().map_err(|error| Over::Failed(format!("cannot keep a key: {error}")))?;
+async fn join(told: &Told, facts: &MachineFacts, held: Option<&Pass>) -> Result<(NodeJoined, Pass), Over> {
     let begun = Instant::now();
+    let own = pass::Own::of(told).map_err(|error| Over::Failed(format!("cannot keep a key: {error}")))?;
     loop {
-        let joined = match told.client(&told.join) {
-            Ok(client) => client.post("/node/v1/join", &NodeJoin { key: key.clone(), facts: facts.clone() }).await,
-            Err(error) => Err(error),
-        };
-        match joined {
-            Ok(joined) => return Ok(joined),
+        match own.enter(told, facts, held).await {
+            Ok(entered) => return Ok(entered),
             Err(ClientError::Refused { status, message, .. }) if status != 429 && status < 500 => {
                 return Err(Over::Unknown(message));
             }
@@ -225,7 +207,9 @@ async fn join(told: &Told, facts: &MachineFacts) -> Result<NodeJoined, Over> {
 
 struct Node<'t> {
     told: &'t Told,
-    token: String,
+    pass: Pass,
+    /// When its certificate is to be another.
+    renew_at: Option<Instant>,
     lease: Duration,
     facts: MachineFacts,
     /// Keeps the agent.
@@ -254,6 +238,9 @@ impl Node<'_> {
     }
 
     async fn round(&mut self, host: &mut Host) -> Result<(), Over> {
+        if self.renew_at.is_some_and(|at| Instant::now() >= at) {
+            self.renew().await;
+        }
         let look = match host.look().await {
             Ok(look) => look,
             Err(trouble) => {
@@ -273,9 +260,11 @@ impl Node<'_> {
         let held = !holds.is_empty();
         let mut news = self.keeps.clone();
         news.mark_unchanged();
+        let (renews, due) = (self.renew_at.is_some(), self.renew_at.unwrap_or_else(Instant::now));
         let asked = tokio::select! {
             asked = timeout(if held { LOOK } else { ANSWER }, self.ask(holds)) => asked,
             _ = news.changed() => return Ok(()),
+            () = sleep_until(due), if renews => return Ok(()),
         };
         let answer = match asked {
             // What runs here is looked at before the server has anything to say.
@@ -286,6 +275,12 @@ impl Node<'_> {
                 return if busy { Ok(()) } else { self.unheard("the server does not answer") };
             }
             Ok(Ok(answer)) => answer,
+            Ok(Err(ClientError::Refused { code, message, .. })) if code.starts_with(server::JOIN_AGAIN) => {
+                tracing::warn!("joins again: {message}");
+                self.renew().await;
+                sleep(AGAIN).await;
+                return Ok(());
+            }
             Ok(Err(ClientError::Refused { status: 401 | 403 | 410, message, .. })) => {
                 return Err(Over::Unknown(message));
             }
@@ -306,6 +301,29 @@ impl Node<'_> {
         Ok(())
     }
 
+    /// Has a new certificate, if the server can be reached; or else tries again a little later.
+    async fn renew(&mut self) {
+        let entered = match pass::Own::of(self.told) {
+            Ok(own) => match timeout(ANSWER, own.enter(self.told, &self.facts, Some(&self.pass))).await {
+                Ok(entered) => entered.map_err(anyhow::Error::from),
+                Err(_) => Err(anyhow::anyhow!("the server does not answer")),
+            },
+            Err(error) => Err(error.into()),
+        };
+        let kept = entered.and_then(|(joined, pass)| {
+            pass.put(&self.told.folder)?;
+            Ok((joined, pass))
+        });
+        self.client = None;
+        match kept {
+            Ok((joined, pass)) => (self.renew_at, self.pass) = (pass::renew_at(&joined), pass),
+            Err(error) => {
+                tracing::warn!("the certificate is not renewed yet: {error:#}");
+                self.renew_at = Some(Instant::now() + AGAIN);
+            }
+        }
+    }
+
     /// Whether a node without work may stay.
     fn unheard(&self, why: &str) -> Result<(), Over> {
         match self.heard.elapsed() >= self.lease {
@@ -317,7 +335,7 @@ impl Node<'_> {
     async fn ask(&mut self, holds: Vec<NodePart>) -> Result<NodeAnswer, ClientError> {
         let url = self.told.url();
         if self.client.as_ref().is_none_or(|client| client.url() != url) {
-            self.client = Some(self.told.client(&self.token)?);
+            self.client = Some(self.told.client(&self.pass)?);
         }
         let client = self.client.clone().expect("it was just made");
         let keeps = Some(self.keeps.borrow().clone()).filter(|keeps| self.said.as_ref() != Some(keeps));

@@ -19,7 +19,7 @@ use domain::spec::shape::Noun;
 use server::{Certificates, Routers};
 use std::{
     fs,
-    net::{SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     os::unix::fs::PermissionsExt,
     path::Path,
     process::ExitCode,
@@ -69,16 +69,21 @@ async fn serve(config: &Config) -> Done {
     let keys = home.join("keys");
     let store = Store::open_at(&home, &config.database()?).map_err(|error| store_failure(&error))?;
     let certificates = match (&config.tls_cert, &config.tls_key) {
-        (Some(certificate), Some(key)) => Certificates::Given { certificate: certificate.clone(), key: key.clone() },
+        (Some(certificate), Some(key)) => {
+            Certificates::Given { certificate: certificate.clone(), key: key.clone(), keys: keys.clone() }
+        }
         _ => Certificates::Own { keys: keys.clone() },
     };
     let keeper = doors::of_server(&home);
     let mut kept = doors::take(&keeper);
     let listening = listen(config, &certificates, &mut kept).await?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let authority = fs::read(agent::server::authority_file(&home)).ok();
-    let bundle = server::write_bundle(&keys, authority.as_deref()).context("cannot write the file of authorities")?;
+    let authority =
+        fs::read_to_string(agent::server::authority_file(&home)).context("cannot read our own authority")?;
     let authority_pem = authority_of(config, &certificates)?;
+    // Jobs here call this machine's own door, and may call the other.
+    let both = if authority_pem == authority { authority.clone() } else { format!("{authority}\n{authority_pem}") };
+    let bundle = server::write_bundle(&keys, Some(both.as_bytes())).context("cannot write the file of authorities")?;
     let routers = Routers::with_keys(store.clone(), &keys, server::clock::now);
     let (_, table) = routers.current(store::HERE).await.map_err(|error| store_failure(&error))?;
     let own = serving::start(config, &certificates, &table, &mut kept)?;
@@ -89,6 +94,7 @@ async fn serve(config: &Config) -> Done {
         store: store.clone(),
         url: Some(own.url.clone()),
         authority: Some(authority_pem.clone().into_bytes()).filter(|pem| !pem.is_empty()),
+        given: matches!(certificates, Certificates::Given { .. }),
     };
     let settings = server::Settings {
         version: version.clone(),
@@ -96,7 +102,7 @@ async fn serve(config: &Config) -> Done {
         resource_group: config.resource_group.clone(),
         workspace: config.workspace.clone(),
         public_url: config.public_url.clone(),
-        authority: authority_pem,
+        authority: authority_pem.clone(),
         bundle: Some(bundle),
         instance_types: config.instance_types.clone(),
         isolation_required: config.isolation_required,
@@ -107,14 +113,21 @@ async fn serve(config: &Config) -> Done {
         rate_limit: config.rate_limit,
         private_webhooks: config.private_webhooks,
         keep_deleted: config.keep_deleted,
+        node_certificate: config.node_certificate,
         scoring_url: Some(own.url.clone()),
         routers: Some(routers.clone()),
         clock: server::clock::now,
     };
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let driver = compute::LocalDriver::new(program.clone(), home.clone());
-    let stewards =
-        sites::Sites { store: store.clone(), home: home.clone(), program, url: listening.url.clone(), authority };
+    let stewards = sites::Sites {
+        store: store.clone(),
+        home: home.clone(),
+        program,
+        url: listening.local_url.clone(),
+        authority,
+        outside: (listening.url.clone(), authority_pem),
+    };
     let (stop_sender, stop) = watch::channel(false);
     let context = Context {
         store: store.clone(),
@@ -128,11 +141,16 @@ async fn serve(config: &Config) -> Done {
             preempt: config.preempt,
         },
     };
-    let address =
-        agent::server::Address { pid: std::process::id(), url: listening.url.clone(), version, home: home.clone() };
+    let address = agent::server::Address {
+        pid: std::process::id(),
+        url: listening.url.clone(),
+        local_url: Some(listening.local_url.clone()).filter(|local| *local != listening.url),
+        version,
+        home: home.clone(),
+    };
     let url = listening.url.clone();
-    let sockets = ["https", "http"].into_iter().zip(listening.sockets().context("cannot copy a socket")?);
-    let sockets = sockets.chain(own.sockets.into_iter().map(|socket| ("router", socket)));
+    let sockets = listening.sockets().context("cannot copy a socket")?;
+    let sockets = sockets.into_iter().chain(own.sockets.into_iter().map(|socket| ("router", socket)));
     let doors: Vec<Door> = sockets.map(|(name, socket)| Door { name, socket }).collect();
     let served = server::serve(listening, store, settings, &keys, stop.clone());
     local::announce(&address)?;
@@ -162,6 +180,7 @@ async fn listen(config: &Config, certificates: &Certificates, kept: &mut Taken) 
     let kept = server::Kept {
         https: kept.claim("https", SocketAddr::new(config.listen.ip(), port)).pop(),
         http: config.http.and_then(|address| kept.claim("http", address).pop()),
+        inner: kept.claim("inner", SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).pop(),
     };
     let listening = server::listen(config.listen, any_port, config.http, certificates, kept).await;
     listening.map_err(|error| listen_failure(&error))

@@ -200,6 +200,8 @@ pub(crate) struct Known {
     pub(crate) url: Option<String>,
     /// The authority that signed the router's certificate.
     pub(crate) authority: Option<Vec<u8>>,
+    /// That certificate is the operator's, and for callers: this machine need not believe it.
+    pub(crate) given: bool,
 }
 
 impl controller::Routers for Known {
@@ -213,10 +215,9 @@ impl controller::Routers for Known {
 
     fn call(&self, key: ServingKey) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
         let Some(url) = self.url.clone() else { return Box::pin(std::future::ready(Ok(()))) };
-        let (routers, store, authority) = (self.routers.clone(), self.store.clone(), self.authority.clone());
-        Box::pin(
-            async move { call(&routers, &store, (url, authority), &key).await.map_err(|error| format!("{error:#}")) },
-        )
+        let (routers, store, given) = (self.routers.clone(), self.store.clone(), self.given);
+        let here = (url, self.authority.clone());
+        Box::pin(async move { call(&routers, &store, here, given, &key).await.map_err(|error| format!("{error:#}")) })
     }
 }
 
@@ -225,6 +226,7 @@ async fn call(
     routers: &Routers,
     store: &Store,
     (url, authority): (String, Option<Vec<u8>>),
+    given: bool,
     key: &ServingKey,
 ) -> anyhow::Result<()> {
     let wanted = key.clone();
@@ -253,7 +255,7 @@ async fn call(
     let answer = match request.timeout(PROOF).send().await {
         Ok(answer) => answer,
         // Its callers may well reach a router that this machine does not, or trust a certificate that it does not.
-        Err(error) if elsewhere && (error.is_connect() || error.is_timeout()) => {
+        Err(error) if (elsewhere || given) && (error.is_connect() || error.is_timeout()) => {
             let why = domain::causes::in_one_line(&error);
             tracing::warn!(
                 "deployment `{}` of endpoint `{}` was not called: this machine does not reach `{}`: {why}",

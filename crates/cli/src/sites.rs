@@ -18,6 +18,7 @@ use planner::nodes::Bounds;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap},
+    net::SocketAddr,
     path::PathBuf,
     time::Duration,
 };
@@ -37,9 +38,13 @@ pub(crate) struct Sites {
     pub(crate) home: PathBuf,
     /// This program's own file, which is the agent elsewhere.
     pub(crate) program: PathBuf,
-    /// Where this server listens.
+    /// Where this server listens for what runs on its own machine, and what comes to it through a tunnel.
     pub(crate) url: String,
-    pub(crate) authority: Option<Vec<u8>>,
+    /// Our own authority, in PEM: it signed the certificate there.
+    pub(crate) authority: String,
+    /// The address it listens at for other machines, and the authority of the certificate they see; empty where the system's
+    /// are enough.
+    pub(crate) outside: (String, String),
 }
 
 /// A target that is reached from here.
@@ -109,19 +114,19 @@ impl Sites {
         let mut key = self.store.keyring().sign(&format!("site {}", place.name));
         key.truncate(8);
         let folder = self.home.join("sites").join(&key);
-        let connection =
-            Connection { url: self.url.clone(), token: place.token.clone(), authority: self.authority.clone() };
-        let desk = ServerDesk(Client::new(connection).map_err(|error| Trouble::new("server", error.to_string()))?);
+        let authority = Some(self.authority.clone().into_bytes());
+        let connection = Connection { url: self.url.clone(), token: place.token.clone(), authority };
+        let client = Client::new(connection).map_err(|error| Trouble::new("server", error.to_string()))?;
         let (name, mark) = (place.name.clone(), place.mark.clone());
         let body = &place.body;
+        let desk = ServerDesk { client, authority: None };
         let server = || {
             let (scheme, listens) = self.url.split_once("://").unwrap_or(("https", &self.url));
             (scheme.to_owned(), listens.to_owned())
         };
         let steward = match place.kind.as_str() {
             "AmlCompute" => {
-                let authority = self.authority.clone().map(|pem| String::from_utf8_lossy(&pem).into_owned());
-                let authority = authority.unwrap_or_default();
+                let authority = self.authority.clone();
                 let (store, settings, checks) =
                     (self.store.clone(), managed(&place, key.clone()), place.checks.clone());
                 let provider = &body["nodeProvider"];
@@ -129,8 +134,8 @@ impl Sites {
                     Some("command") => {
                         let program = self.home.join("providers").join(word(&provider["program"]).unwrap_or_default());
                         let limit = Duration::from_secs(provider["timeoutSeconds"].as_u64().unwrap_or(600).max(1));
-                        let url = word(&provider["serverUrl"]).unwrap_or_else(|| self.url.clone());
-                        let commands = Commands::new(program, limit, (url, authority), format!("{}-", place.compute));
+                        let server = self.from_afar(word(&provider["serverUrl"]));
+                        let commands = Commands::new(program, limit, server, format!("{}-", place.compute));
                         let site = Managed::new(store, commands, settings);
                         stewards.spawn(async move { keep(&place.name, site, desk, checks).await })
                     }
@@ -157,7 +162,8 @@ impl Sites {
             }
             "Slurm" => {
                 let login = word(&body["host"]).map(|host| login(&place, host));
-                let server = word(&body["serverUrl"]).unwrap_or_else(|| self.url.clone());
+                let (server, authority) = self.from_afar(word(&body["serverUrl"]));
+                let desk = ServerDesk { authority: Some(authority), ..desk };
                 let slurm = Slurm::new((key, login, shapes(body)), folder, self.program.clone(), server)?;
                 stewards.spawn(async move { keep(&place.name, slurm, desk, place.checks).await })
             }
@@ -170,6 +176,17 @@ impl Sites {
             }
         };
         Ok((name, mark, steward))
+    }
+
+    /// How machines reach the server that no tunnel leads to, and the authority they are to trust: as their target says, or at
+    /// the address it listens at if that is one of a network's. Otherwise they can only be this machine.
+    fn from_afar(&self, named: Option<String>) -> (String, String) {
+        let (listens, authority) = &self.outside;
+        let far = listens.strip_prefix("https://").and_then(|at| at.parse::<SocketAddr>().ok());
+        match named.or_else(|| far.filter(|at| !at.ip().is_loopback()).map(|_| listens.clone())) {
+            Some(url) => (url, authority.clone()),
+            None => (self.url.clone(), self.authority.clone()),
+        }
     }
 }
 
@@ -320,15 +337,24 @@ fn shape(usual: &Value, differs: &Value) -> Shape {
 }
 
 /// The server, as a steward speaks with it.
-struct ServerDesk(Client);
+struct ServerDesk {
+    client: Client,
+    /// What agents are to trust in place of what is good here.
+    authority: Option<String>,
+}
 
 impl Desk for ServerDesk {
     async fn poll(&self, poll: ClusterPoll) -> Result<ClusterAnswer, String> {
-        self.0.post("/cluster/v1/poll", &poll).await.map_err(|error| error.to_string())
+        let asked = self.client.post("/cluster/v1/poll", &poll).await;
+        let mut answer: ClusterAnswer = asked.map_err(|error| error.to_string())?;
+        if let Some(authority) = &self.authority {
+            answer.launch.iter_mut().for_each(|launch| launch.authority.clone_from(authority));
+        }
+        Ok(answer)
     }
 
     async fn report(&self, report: ClusterReport) -> Result<(), String> {
-        self.0.post::<Value>("/cluster/v1/report", &report).await.map(drop).map_err(|error| error.to_string())
+        self.client.post::<Value>("/cluster/v1/report", &report).await.map(drop).map_err(|error| error.to_string())
     }
 
     fn now(&self) -> Timestamp {

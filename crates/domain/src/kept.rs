@@ -48,6 +48,9 @@ pub struct Door {
     pub address: String,
     /// The authority that signed its certificate, in PEM.
     pub authority: String,
+    /// Tokens for it are signed with a secret for this alone; those of older nodes with the node's own token.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub apart: bool,
 }
 
 /// What an agent asks that lacks an entry: `POST /agent/v1/attempts/{attempt}/peers`.

@@ -1,6 +1,7 @@
 //! What a node of a managed cluster and the server tell each other, and what the server keeps of such a node.
 //!
-//! A node dials out: it joins once with a token for its name (`POST /node/v1/join`), then asks for work and tells what became
+//! A node dials out: it joins once with a token for its name (`POST /node/v1/join`) and gets a
+//! certificate, which it renews in the same way, then asks for work and tells what became
 //! of it in one call (`POST /node/v1/poll`, long). Invariants: a name is joined by one machine only; what a node holds is
 //! told in every poll, so nothing depends on what either side remembers.
 
@@ -79,18 +80,37 @@ pub struct NodeJoin {
     /// Made by the machine; whoever joins again has to have the same.
     pub key: String,
     pub facts: MachineFacts,
+    /// A request for a certificate (PKCS #10 in PEM). Without one a node gets a token, as it must where TLS ends before the
+    /// server and nobody would see its certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeJoined {
-    /// Speaks for this node until it is gone.
+    /// Speaks for this node until it is gone; empty where a certificate does.
     pub token: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<NodeCertificate>,
+    /// What tokens are signed with by which others fetch data from this node.
+    #[serde(default)]
+    pub lending: String,
     /// Nodes of this cluster fetch data from each other.
     #[serde(default)]
     pub peers: bool,
     /// A node without work that has not reached the server for so long leaves.
     #[serde(default = "usual_lease")]
     pub lease_seconds: u64,
+}
+
+/// Speaks for a node on connections where the node shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeCertificate {
+    pub pem: String,
+    /// What the node says of itself where others have a token. It is no secret.
+    pub claim: String,
+    /// How long it is good.
+    pub seconds: u64,
 }
 
 fn usual_lease() -> u64 {

@@ -52,12 +52,22 @@ pub struct Settings {
     pub scoring_url: Option<String>,
     /// What is known of routers, where others know of it too.
     pub routers: Option<crate::routers::Routers>,
+    /// How long the certificate of a node is good.
+    pub node_certificate: std::time::Duration,
     pub clock: fn() -> Timestamp,
 }
 
 /// Shared by all requests; cheap to clone.
 #[derive(Clone)]
-pub struct App(Arc<Inner>);
+pub struct App {
+    inner: Arc<Inner>,
+    /// `https://host:port`, as those who come through this door reach the server.
+    pub(crate) url: Arc<String>,
+    /// The authority that they are to trust, in PEM; empty where the system's are enough.
+    pub(crate) authority: Arc<String>,
+    /// This is the door for what runs on this machine, or comes to it through a tunnel.
+    within: bool,
+}
 
 pub struct Inner {
     pub store: Store,
@@ -69,8 +79,8 @@ pub struct Inner {
     pub(crate) sessions: crate::auth::sessions::Sessions,
     pub(crate) webhooks: crate::webhooks::Sender,
     pub(crate) routers: crate::routers::Routers,
-    /// `https://host:port`, as clients reach this server.
-    pub(crate) url: String,
+    /// `https://host:port`, as clients on other machines reach this server. What is kept or shown to people has this one.
+    pub(crate) outside: String,
     /// All workspaces, by their names in lower case.
     workspaces: Mutex<HashMap<String, Arc<WorkspaceRow>>>,
     reloading: tokio::sync::Mutex<()>,
@@ -115,7 +125,7 @@ pub(crate) struct Watched {
 impl std::ops::Deref for App {
     type Target = Inner;
     fn deref(&self) -> &Inner {
-        &self.0
+        &self.inner
     }
 }
 
@@ -125,7 +135,9 @@ impl App {
         let started_at = (settings.clock)();
         let own = || crate::routers::Routers::new(store.clone(), settings.clock);
         let routers = settings.routers.clone().unwrap_or_else(own);
-        App(Arc::new(Inner {
+        let authority = Arc::new(settings.authority.clone());
+        let door = Arc::new(url.clone());
+        let inner = Arc::new(Inner {
             files,
             metrics: Metrics::default(),
             tokens,
@@ -134,7 +146,7 @@ impl App {
             webhooks: crate::webhooks::Sender::new(crate::webhooks::Reach { anywhere: settings.private_webhooks }),
             routers,
             settings,
-            url,
+            outside: url,
             workspaces: Mutex::default(),
             reloading: tokio::sync::Mutex::default(),
             nodes: Mutex::default(),
@@ -144,7 +156,13 @@ impl App {
             transfers: AtomicUsize::new(0),
             started_at,
             store,
-        }))
+        });
+        App { inner, url: door, authority, within: false }
+    }
+
+    /// The same server as it is known to those on its own machine.
+    pub(crate) fn at(&self, url: &str, authority: String) -> App {
+        App { url: Arc::new(url.to_owned()), authority: Arc::new(authority), within: true, ..self.clone() }
     }
 
     pub fn now(&self) -> Timestamp {
@@ -227,9 +245,10 @@ impl App {
     pub(crate) fn reached_by(&self, headers: &HeaderMap) -> String {
         let plain = |host: &&str| host.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_:[]".contains(&b));
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).filter(plain);
-        match host.filter(|host| !host.is_empty() && self.settings.public_url.is_none()) {
+        // Who comes through a tunnel knows no other way than its own end of it.
+        match host.filter(|host| !host.is_empty() && (self.within || self.settings.public_url.is_none())) {
             Some(host) => format!("https://{host}"),
-            None => self.url.clone(),
+            None => self.url.to_string(),
         }
     }
 

@@ -1,15 +1,18 @@
 //! Who calls, and whether they may.
 //!
 //! Three kinds of bearer tokens are believed: the ones in this home's key files (whoever can read the file is who it
-//! says), web tokens minted here for principals and jobs, and a principal's own long-lived token. Signed links carry
-//! their own permission. Comparisons take the same time whether or not they match.
+//! says), web tokens minted here for principals and jobs, and a principal's own long-lived token. A node of a managed cluster
+//! is believed by the certificate of its connection. Signed links carry their own permission. Comparisons take the same time whether or not they match.
 
+mod certificates;
 mod jwt;
 mod limits;
 mod links;
 mod principals;
 pub(crate) mod sessions;
 
+pub(crate) use certificates::{Authority, Claim, Shown};
+pub use certificates::{JOIN_AGAIN, NOT_SHOWN, node_key, node_request};
 pub(crate) use jwt::{Claims, Keys, LIFE_SECONDS};
 pub(crate) use limits::Limits;
 pub(crate) use links::{link_opens, sign_folder_link, sign_link};
@@ -102,6 +105,8 @@ pub(crate) struct Tokens {
     owner: String,
     pub(crate) keys: Keys,
     pub(crate) principals: Principals,
+    /// Signs the certificates of nodes.
+    pub(crate) authority: Option<Authority>,
 }
 
 /// Where the keys of web tokens lie.
@@ -114,7 +119,8 @@ impl Tokens {
         let digest = |role| Ok::<_, io::Error>(fingerprint(&make_token(folder, role, keyring)?));
         let owner = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "local user".into());
         let keys = Keys::load_or_make(&tokens_folder(folder), keyring, now)?;
-        Ok(Tokens { user: digest("user")?, agent: digest("agent")?, owner, keys, principals: Principals::default() })
+        let (principals, authority) = (Principals::default(), Authority::of(folder));
+        Ok(Tokens { user: digest("user")?, agent: digest("agent")?, owner, keys, principals, authority })
     }
 
     /// The caller behind an `Authorization` header.
@@ -230,10 +236,16 @@ pub fn join_token(keyring: &Keyring, cluster: &str, machine: &str) -> String {
     format!("join.{claim}.{}", keyring.sign(&format!("join {claim}")))
 }
 
-/// A token for a node that has joined, until it is gone; `key` is the digest of the machine's own.
+/// A token for a node that has joined and whose certificate does not come through, until it is gone; `key` is the digest of
+/// the machine's own.
 pub(crate) fn machine_token(keyring: &Keyring, cluster: &str, machine: &str, key: &str) -> String {
     let claim = format!("{cluster}/{machine}/{key}");
     format!("machine.{claim}.{}", keyring.sign(&format!("machine {claim}")))
+}
+
+/// What a node lends data by, and nothing else.
+pub(crate) fn lending_secret(keyring: &Keyring, cluster: &str, machine: &str, key: &str) -> String {
+    keyring.sign(&format!("lend {cluster}/{machine}/{key}"))
 }
 
 /// The attempt, the cluster or the node whose token this is.

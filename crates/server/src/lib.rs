@@ -23,7 +23,7 @@ mod tunnels;
 mod webhooks;
 
 pub use app::{App, Settings};
-pub use auth::{Caller, Who, cluster_token, join_token, make_token};
+pub use auth::{Caller, JOIN_AGAIN, NOT_SHOWN, Who, cluster_token, join_token, make_token, node_key, node_request};
 pub use http::assets::register_outputs;
 pub use listen::{Kept, Listening, StartError, listen, serve};
 pub use problem::Problem;

@@ -2,7 +2,7 @@
 
 use crate::{
     app::App,
-    auth::{Caller, Who, sessions, unauthorized},
+    auth::{Caller, Claim, Shown, Who, sessions, unauthorized},
     http,
     listen::Peer,
     metrics::Request as Counted,
@@ -394,7 +394,10 @@ fn allow(
         None if sessions::has_cookie(request.headers(), keyring) => {
             app.sessions.caller(&app.tokens, keyring, (request.method(), request.headers()), now)
         }
-        header => app.tokens.caller(header, keyring, now),
+        header => match header.and_then(Claim::parse) {
+            Some(claim) => claim.caller(request.extensions().get::<Shown>(), now),
+            None => app.tokens.caller(header, keyring, now),
+        },
     };
     let caller = believed.map_err(|problem| {
         let calm = app.limits.take(&peer, app.now());

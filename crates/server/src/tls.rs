@@ -1,12 +1,15 @@
 //! The server's certificate: the operator's own, or one signed by an authority made at first start.
 //!
-//! Invariant: private keys are readable by their owner only, and the authority's never leaves the home.
+//! What runs on this machine believes our own authority alone. Where the operator's certificate is shown to others, it is
+//! greeted at a door of its own ([`Certificates::inner`]). Invariant: private keys are readable by their owner only, and the
+//! authority's never leaves the home.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::{
-    ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::{ClientHello, ResolvesServerCert},
+    RootCertStore, ServerConfig,
+    client::{WebPkiServerVerifier, danger::ServerCertVerifier},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+    server::{ClientHello, ResolvesServerCert, VerifierBuilderError, WebPkiClientVerifier, danger::ClientCertVerifier},
     sign::CertifiedKey,
 };
 use std::{
@@ -25,8 +28,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 pub enum Certificates {
     /// Made and kept under this folder.
     Own { keys: PathBuf },
-    /// The operator's PEM files.
-    Given { certificate: PathBuf, key: PathBuf },
+    /// The operator's PEM files, and the folder of our own.
+    Given { certificate: PathBuf, key: PathBuf, keys: PathBuf },
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +42,8 @@ pub enum TlsError {
     Make(#[source] rcgen::Error),
     #[error("certificate and key do not go together")]
     Pair(#[source] rustls::Error),
+    #[error("cannot ask nodes for their certificates")]
+    Ask(#[source] VerifierBuilderError),
 }
 
 /// A certificate that is read again when its files change, so that a renewal needs no restart.
@@ -54,7 +59,28 @@ impl Certificates {
     pub fn files(&self) -> Result<(PathBuf, PathBuf), TlsError> {
         match self {
             Certificates::Own { keys } => make_missing(keys),
-            Certificates::Given { certificate, key } => Ok((certificate.clone(), key.clone())),
+            Certificates::Given { certificate, key, .. } => Ok((certificate.clone(), key.clone())),
+        }
+    }
+
+    /// What greets those on this machine, where that is not what greets everyone: they know no authority but ours, and
+    /// call by names that the operator's certificate need not have.
+    pub(crate) fn inner(&self) -> Result<Option<Certificates>, TlsError> {
+        let Certificates::Given { keys, .. } = self else { return Ok(None) };
+        let (certificate, _) = make_missing(keys)?;
+        let authority = keys.join("authority.pem");
+        // Someone may have put the operator's authority in the place of ours, when that was the only way.
+        if !has_signed(&authority, &certificate) {
+            tracing::warn!("`{}` did not sign our own certificate; both are made anew", authority.display());
+            fs::remove_file(&authority).map_err(|error| TlsError::Read(authority, error))?;
+        }
+        Ok(Some(Certificates::Own { keys: keys.clone() }))
+    }
+
+    /// The folder of our own.
+    pub(crate) fn keys(&self) -> &Path {
+        match self {
+            Certificates::Own { keys } | Certificates::Given { keys, .. } => keys,
         }
     }
 
@@ -63,15 +89,27 @@ impl Certificates {
         self.config().map(|(config, _)| config.into())
     }
 
-    /// The settings of a TLS listener, and the certificate behind them.
-    pub(crate) fn config(&self) -> Result<(Arc<ServerConfig>, Arc<Reloading>), TlsError> {
+    /// The settings of a listener that asks nobody for a certificate, and the one behind them.
+    fn config(&self) -> Result<(Arc<ServerConfig>, Arc<Reloading>), TlsError> {
+        self.with(WebPkiClientVerifier::no_client_auth())
+    }
+
+    /// The same for a listener at which nodes show certificates of our own authority. Nobody else has to show any.
+    pub(crate) fn asking(&self) -> Result<(Arc<ServerConfig>, Arc<Reloading>), TlsError> {
+        self.files()?;
+        let nodes = Arc::new(roots(&self.keys().join("authority.pem"))?);
+        let verifier = WebPkiClientVerifier::builder_with_provider(nodes, provider()).allow_unauthenticated();
+        self.with(verifier.build().map_err(TlsError::Ask)?)
+    }
+
+    fn with(&self, nodes: Arc<dyn ClientCertVerifier>) -> Result<(Arc<ServerConfig>, Arc<Reloading>), TlsError> {
         let (certificate, key) = self.files()?;
         let current = RwLock::new(Arc::new(read_pair(&certificate, &key)?));
         let reloading = Arc::new(Reloading { certificate, key, current });
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Pair)?
-            .with_no_client_auth()
+            .with_client_cert_verifier(nodes)
             .with_cert_resolver(Arc::clone(&reloading) as Arc<dyn ResolvesServerCert>);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok((Arc::new(config), reloading))
@@ -123,6 +161,28 @@ fn read_pair(certificate: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
         .map_err(|error| TlsError::Pem(certificate.to_owned(), error))?;
     let secret = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| TlsError::Pem(key.to_owned(), error))?;
     CertifiedKey::from_der(chain, secret, &provider()).map_err(TlsError::Pair)
+}
+
+/// Whether the one certificate is good for this machine in the eyes of who believes the other.
+fn has_signed(authority: &Path, certificate: &Path) -> bool {
+    let checked = || {
+        let server = CertificateDer::from_pem_file(certificate).ok()?;
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(authority).ok()?), provider());
+        let name = ServerName::try_from("localhost").expect("it is a name");
+        verifier.build().ok()?.verify_server_cert(&server, &[], &name, &[], UnixTime::now()).ok()
+    };
+    checked().is_some()
+}
+
+/// The authorities in a file, to be believed.
+fn roots(file: &Path) -> Result<RootCertStore, TlsError> {
+    let pem = fs::read(file).map_err(|error| TlsError::Read(file.to_owned(), error))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.map_err(|error| TlsError::Pem(file.to_owned(), error))?;
+        roots.add(certificate).map_err(TlsError::Pair)?;
+    }
+    Ok(roots)
 }
 
 /// Where systems keep the authorities they trust.

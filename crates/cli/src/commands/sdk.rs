@@ -125,16 +125,19 @@ fn scope_of(workspace: &Value) -> Option<api::arm::Scope> {
     Some(api::arm::Scope { subscription: subscription.into(), group: group.into(), workspace: workspace.into() })
 }
 
-/// The file of authorities: the system's and the one that signed the server's certificate.
+/// The file of authorities: the system's and those that signed the server's certificates.
 fn bundle(session: &Session<'_>) -> Done<Option<PathBuf>> {
     let config = &session.context.config;
-    let authority = match (&config.url, &config.authority_file) {
-        (Some(_), None) => return Ok(None),
-        (_, Some(path)) => fs::read(path).ok(),
-        (None, None) => fs::read(agent::server::authority_file(&config.home)).ok(),
-    };
+    if config.url.is_some() && config.authority_file.is_none() {
+        return Ok(None);
+    }
+    // This machine's server is called by a certificate of its own authority, whatever it shows to others.
+    let own = config.url.is_none().then(|| agent::server::authority_file(&config.home));
+    let files = own.into_iter().chain(config.authority_file.clone());
+    let authorities: Vec<Vec<u8>> = files.filter_map(|file| fs::read(file).ok()).collect();
     let folder = config.home.join("sdk");
-    let written = fs::create_dir_all(&folder).and_then(|()| server::write_bundle(&folder, authority.as_deref()));
+    let written =
+        fs::create_dir_all(&folder).and_then(|()| server::write_bundle(&folder, Some(&authorities.join(&b'\n'))));
     written.map(Some).map_err(|error| Failure::file(format!("cannot write to `{}`", folder.display()), &error))
 }
 

@@ -181,6 +181,13 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
     let router_public_url =
         found.parse("router.public_url", bad, "write it like `https://serve.example.org`", server_url);
     let rate_limit = found.parse("server.rate_limit", bad, "a whole number", str::parse);
+    let node_certificate =
+        found.parse("server.node_certificate_seconds", bad, "a whole number from 4 to 31536000", |text| {
+            text.parse::<u64>()
+                .ok()
+                .filter(|n| (4..=31_536_000).contains(n))
+                .ok_or("it is not such a number of seconds")
+        });
     let private_webhooks = found.parse("server.private_webhooks", bad, "write `true` or `false`", str::parse);
     let workspace =
         found.parse("defaults.workspace", bad, "name a workspace", |t| WorkspaceName::parse(t).map(String::from));
@@ -233,6 +240,7 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
         router_listen_chosen,
         router_public_url,
         rate_limit: rate_limit?,
+        node_certificate: Duration::from_secs(node_certificate?),
         private_webhooks: private_webhooks?,
         url,
         token_file: found.path("server.token_file"),

@@ -56,6 +56,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "requests a second that one user or program may make; 0 for no limit",
     ),
     setting(
+        "server.node_certificate_seconds",
+        "PEREGRINE_SERVER_NODE_CERTIFICATE_SECONDS",
+        "86400",
+        "how long the certificate of a managed cluster's node is good; it is renewed at half of that",
+    ),
+    setting(
         "server.private_webhooks",
         "PEREGRINE_SERVER_PRIVATE_WEBHOOKS",
         "false",

@@ -5,7 +5,10 @@
 
 use super::Told;
 use agent::data::Shelf;
-use domain::kept::{Door, Kept};
+use domain::{
+    kept::{Door, Kept},
+    machine::NodeJoined,
+};
 use server::Certificates;
 use std::{
     fs, io,
@@ -30,15 +33,16 @@ pub(super) struct Lending {
 }
 
 impl Lending {
-    /// With a door at `address` where `peers` are to be let in and one can be made.
-    pub(super) async fn new(told: &Told, peers: bool, address: &str) -> Lending {
+    /// With a door at `address` where peers are to be let in and one can be made.
+    pub(super) async fn new(told: &Told, joined: &NodeJoined, address: &str) -> Lending {
         let top = told.folder.parent().unwrap_or(&told.folder);
         let shelf = Arc::new(Shelf::new(&top.join("shared"), &told.folder));
-        if !peers {
+        if !joined.peers {
             return Lending { shelf, open: None, door: None };
         }
         match open(told, address).await {
             Ok((listener, certificates, door)) => {
+                let door = Door { apart: !joined.lending.is_empty(), ..door };
                 Lending { shelf, open: Some((listener, certificates)), door: Some(door) }
             }
             Err(error) => {
@@ -116,7 +120,7 @@ async fn open(told: &Told, address: &str) -> io::Result<(TcpListener, Certificat
         Err(_) => TcpListener::bind(any).await?,
     };
     let address = SocketAddr::new(ip, listener.local_addr()?.port()).to_string();
-    Ok((listener, certificates, Door { address, authority }))
+    Ok((listener, certificates, Door { address, authority, apart: false }))
 }
 
 /// The address behind a name.

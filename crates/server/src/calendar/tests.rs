@@ -43,6 +43,7 @@ async fn started(home: &Path) -> App {
         keep_deleted: None,
         scoring_url: None,
         routers: None,
+        node_certificate: HOUR,
         clock,
     };
     let tokens = Tokens::load_or_make(&home.join("keys"), store.keyring(), clock()).unwrap();

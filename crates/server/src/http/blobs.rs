@@ -67,9 +67,13 @@ impl Place {
     }
 }
 
-/// The address of a container, as clients join blob names to it.
+/// The address of a container for whoever asks now, as clients join blob names to it.
 pub(crate) fn container_url(app: &App, workspace: &str, container: &str) -> String {
-    format!("{}/blob/{}/{container}", app.url, address::account(workspace))
+    format!("{}{}", app.url, container_path(workspace, container))
+}
+
+pub(crate) fn container_path(workspace: &str, container: &str) -> String {
+    format!("/blob/{}/{container}", address::account(workspace))
 }
 
 /// Who asks: someone the guard knows, or the bearer of a link.

@@ -59,7 +59,7 @@ pub(crate) async fn discovery(State(app): State<App>) -> Json<Value> {
         "pipelines",
         "studio",
     ];
-    Json(names.iter().map(|name| ((*name).to_owned(), json!(app.url))).collect())
+    Json(names.iter().map(|name| ((*name).to_owned(), json!(app.url.as_str()))).collect())
 }
 
 /// Where tokens are to be had, for a client that was told this server's address as its authority.
@@ -154,18 +154,18 @@ pub(crate) async fn machine_token(
 }
 
 /// Whom tokens may be meant for.
-pub(crate) fn audiences(app: &App) -> [&str; 5] {
-    [&app.url, LEARNING, LEARNING_PUBLIC, MANAGEMENT_PUBLIC, STORAGE]
+pub(crate) fn audiences(app: &App) -> [&str; 6] {
+    [&app.url, &app.outside, LEARNING, LEARNING_PUBLIC, MANAGEMENT_PUBLIC, STORAGE]
 }
 
 /// Whom a token must be meant for to open blobs.
-pub(crate) fn blob_audiences(app: &App) -> [&str; 2] {
-    [&app.url, STORAGE]
+pub(crate) fn blob_audiences(app: &App) -> [&str; 3] {
+    [&app.url, &app.outside, STORAGE]
 }
 
 /// Whom a token must be meant for to open everything else.
-pub(crate) fn resource_audiences(app: &App) -> [&str; 4] {
-    [&app.url, LEARNING, LEARNING_PUBLIC, MANAGEMENT_PUBLIC]
+pub(crate) fn resource_audiences(app: &App) -> [&str; 5] {
+    [&app.url, &app.outside, LEARNING, LEARNING_PUBLIC, MANAGEMENT_PUBLIC]
 }
 
 fn is_ours(app: &App, audience: &str) -> bool {

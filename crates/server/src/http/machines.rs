@@ -1,6 +1,6 @@
 //! Nodes of managed clusters: how a machine joins, and what it hears and tells from then on.
 //!
-//! Invariants: a token to join with is good for one machine; a node is told of its own parts only; what a node says of its size
+//! Invariants: a token to join with is good for one machine; whoever can show a certificate is given one, and no token; a node is told of its own parts only; what a node says of its size
 //! is compared with what was ordered.
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     app::App,
-    auth::{Caller, Who, digest, machine_token},
+    auth::{Caller, Claim, Who, digest, lending_secret, machine_token},
     problem::Problem,
 };
 use axum::{Extension, Json, extract::State, http::HeaderMap};
@@ -19,7 +19,9 @@ use domain::{
     AttemptId, Timestamp,
     cluster::Launch,
     kept::MOST_TOLD,
-    machine::{MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePoll, PartFate, Standing, lease_seconds},
+    machine::{
+        MachineFacts, NodeAnswer, NodeCertificate, NodeJoin, NodeJoined, NodePoll, PartFate, Standing, lease_seconds,
+    },
 };
 use serde_json::Value;
 use std::{
@@ -32,21 +34,22 @@ use tokio::time::Instant;
 /// A node is written down as seen at least this often.
 const SEEN_EVERY_MS: i64 = 5_000;
 
-/// A machine takes the name that its token is for. One that asks again, because it did not hear the answer, gets the same.
+/// A machine takes the name that its token is for. One that asks again, because it did not hear the answer or its certificate
+/// is to be renewed, is the same node still.
 pub(crate) async fn join(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Body(join): Body<NodeJoin>,
 ) -> Result<Json<NodeJoined>, Problem> {
-    let Who::Joining { cluster, machine } = &caller.who else {
+    let (Who::Joining { cluster, machine } | Who::Machine { cluster, machine, .. }) = &caller.who else {
         return Err(Problem::forbidden(
-            "this is for a machine with the token of a node that has not joined".to_owned(),
+            "this is for a machine with the token to join, or a node that renews its certificate".to_owned(),
         ));
     };
     if join.key.len() < 32 {
         return Err(Problem::bad("`key` has at least 32 characters, made by chance"));
     }
-    let key = digest(&join.key);
+    let (key, request) = (digest(&join.key), join.request);
     let (place, name, print, now) = (cluster.clone(), machine.clone(), key.clone(), app.now());
     let properties = change::change(&app, move |tx| {
         let row = tx.machine(&place, &name)?.ok_or_else(|| gone(&name))?;
@@ -62,8 +65,32 @@ pub(crate) async fn join(
         Ok(properties(tx, &place)?)
     })
     .await?;
-    let token = machine_token(app.store.keyring(), cluster, machine, &key);
-    Ok(Json(NodeJoined { token, peers: peers(&properties), lease_seconds: lease_seconds(&properties) }))
+    let keyring = app.store.keyring();
+    let certificate = request.map(|request| certify(&app, (cluster, machine, &key), &request)).transpose()?.flatten();
+    Ok(Json(NodeJoined {
+        token: if certificate.is_some() { String::new() } else { machine_token(keyring, cluster, machine, &key) },
+        certificate,
+        lending: lending_secret(keyring, cluster, machine, &key),
+        peers: peers(&properties),
+        lease_seconds: lease_seconds(&properties),
+    }))
+}
+
+/// A certificate for a node; none where this server has no authority of its own.
+fn certify(
+    app: &App,
+    (cluster, machine, key): (&str, &str, &str),
+    request: &str,
+) -> Result<Option<NodeCertificate>, Problem> {
+    let Some(authority) = &app.tokens.authority else { return Ok(None) };
+    let (now, seconds) = (app.now(), app.settings.node_certificate.as_secs());
+    let life = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000);
+    let expires = Timestamp(now.0.saturating_add(life));
+    let claim = Claim { cluster: cluster.into(), machine: machine.into(), key: key.into(), expires };
+    let pem = authority.sign(&claim, request, now).map_err(|error| {
+        Problem::bad(format!("`request` is no request for a certificate in PEM, signed with its own key: {error}"))
+    })?;
+    Ok(Some(NodeCertificate { pem, claim: claim.bearer(), seconds }))
 }
 
 pub(crate) async fn poll(

@@ -63,14 +63,15 @@ pub(crate) fn may_change(at: &At) -> Result<(), Problem> {
     }
 }
 
-/// The address of a container of a registry.
-pub(crate) fn container_url(app: &App, registry: &str, container: &str) -> String {
-    format!("{}/{FILES}{registry}~{container}", app.url)
+/// The path of a container of a registry.
+pub(crate) fn container_path(registry: &str, container: &str) -> String {
+    format!("/{FILES}{registry}~{container}")
 }
 
 /// The container that an address in a registry's files names.
 pub(crate) fn container_in(app: &App, registry: &str, uri: &str) -> Option<String> {
-    let rest = uri.strip_prefix(app.url.as_str())?.strip_prefix(&format!("/{FILES}{registry}~"))?;
+    let path = [&app.outside, app.url.as_str()].iter().find_map(|url| uri.strip_prefix(*url))?;
+    let rest = path.strip_prefix(&format!("/{FILES}{registry}~"))?;
     let container = rest.split(['/', '?']).next().unwrap_or(rest);
     (!container.is_empty()).then(|| container.to_owned())
 }

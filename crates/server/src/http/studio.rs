@@ -110,7 +110,7 @@ pub(crate) async fn link(
     let code = app.sessions.link(&caller, app.store.keyring(), app.now());
     let code = code.ok_or_else(|| Problem::forbidden("the studio is for people; jobs and agents have no session"))?;
     // What follows `#` stays in the browser: it is in no log and no other page's hands.
-    Ok((StatusCode::CREATED, Json(json!({"url": format!("{}/studio/#enter={code}", app.url), "code": code}))))
+    Ok((StatusCode::CREATED, Json(json!({"url": format!("{}/studio/#enter={code}", app.outside), "code": code}))))
 }
 
 /// What a link holds.

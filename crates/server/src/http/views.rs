@@ -25,7 +25,7 @@ pub(crate) fn job(app: &App, scope: &Scope, row: &JobRow) -> Value {
         properties.insert("experimentName".into(), json!(super::jobs::DEFAULT_EXPERIMENT));
     }
     // Clients add parameters of their own to the page's address.
-    let page = format!("{}/studio/{}/jobs/{}?wsid={}", app.url, scope.workspace, row.job.name, scope.path());
+    let page = format!("{}/studio/{}/jobs/{}?wsid={}", app.outside, scope.workspace, row.job.name, scope.path());
     let services = services(properties.remove("services"), page);
     properties.insert("services".into(), services);
     properties.insert("peregrine".into(), details(row));

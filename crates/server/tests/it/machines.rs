@@ -1,13 +1,14 @@
 //! `/node/v1`: stand-in machines join a managed cluster, and what they say is compared with what is known.
 
-use crate::{Server, ask};
-use api::{Client, ClientError};
+use crate::{Server, ask, settings};
+use api::{Client, ClientError, Connection};
 use domain::{
     AttemptId, Resources, Timestamp,
     machine::{MachineFacts, NodeAnswer, NodeJoin, NodeJoined, NodePoll, Standing},
 };
 use reqwest::Method;
 use serde_json::json;
+use server::Settings;
 use store::MachineRow;
 
 const CLUSTER: &str = "@default/crew";
@@ -35,7 +36,7 @@ fn facts(cpus: u64, gpus: u32) -> MachineFacts {
 }
 
 async fn join(machine: &Client, key: char, facts: MachineFacts) -> Result<NodeJoined, ClientError> {
-    machine.post("/node/v1/join", &NodeJoin { key: key.to_string().repeat(64), facts }).await
+    machine.post("/node/v1/join", &NodeJoin { key: key.to_string().repeat(64), facts, request: None }).await
 }
 
 fn status<T>(answer: Result<T, ClientError>) -> u16 {
@@ -104,4 +105,110 @@ async fn a_node_drops_what_is_not_its_own_any_more() {
     let answer: NodeAnswer = server.with_token(&token).post("/node/v1/poll", &poll).await.unwrap();
     assert_eq!((answer.remove, answer.launch.len(), answer.leave), (vec![attempt], 0, false));
     assert!(row(&server, "crew-a").await.seen_at > Some(Timestamp(0)));
+}
+
+/// A machine with a key for certificates, as it calls the server.
+struct Certified {
+    server: Connection,
+    pair: String,
+    joined: NodeJoined,
+}
+
+impl Certified {
+    async fn join(server: &Server, name: &str) -> Certified {
+        let machine = ordered(server, name).await;
+        let authority = std::fs::read(server.home.path().join("keys/authority.pem")).unwrap();
+        let connection = Connection { url: machine.url().into(), token: String::new(), authority: Some(authority) };
+        let pair = server::node_key().unwrap();
+        let joined = machine.post("/node/v1/join", &request(&pair)).await.unwrap();
+        Certified { server: connection, pair, joined }
+    }
+
+    /// A caller who says this and shows the certificate of this machine.
+    fn saying(&self, claim: &str) -> Client {
+        let identity = format!("{}{}", self.pair, self.joined.certificate.as_ref().unwrap().pem);
+        let connection = Connection { token: claim.to_owned(), ..self.server.clone() };
+        Client::certified(connection, Some(identity.as_bytes())).unwrap()
+    }
+
+    fn claim(&self) -> &str {
+        &self.joined.certificate.as_ref().unwrap().claim
+    }
+
+    async fn renewed(mut self) -> Certified {
+        self.joined = self.saying(self.claim()).post("/node/v1/join", &request(&self.pair)).await.unwrap();
+        self
+    }
+}
+
+fn request(pair: &str) -> NodeJoin {
+    NodeJoin { key: "k".repeat(64), facts: facts(4, 1), request: Some(server::node_request(pair).unwrap()) }
+}
+
+async fn polled(client: &Client) -> Result<NodeAnswer, ClientError> {
+    // One that has something to tell is answered at once.
+    let poll = NodePoll { facts: facts(4, 1), holds: Vec::new(), keeps: Some(Vec::new()) };
+    client.post("/node/v1/poll", &poll).await
+}
+
+fn code(answer: Result<NodeAnswer, ClientError>) -> String {
+    match answer {
+        Err(ClientError::Refused { code, .. }) => code,
+        Err(ClientError::Unreachable { .. }) => "unreachable".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_node_is_known_by_its_certificate_and_gets_no_token() {
+    let server = Server::start().await;
+    let (one, two) = (Certified::join(&server, "crew-a").await, Certified::join(&server, "crew-b").await);
+    assert_eq!(one.joined.token, "");
+    assert!(!serde_json::to_string(&one.joined).unwrap().contains("machine."), "{:?}", one.joined);
+    polled(&one.saying(one.claim())).await.unwrap();
+
+    // What it says of itself is no secret, and worth nothing without the certificate.
+    assert_eq!(code(polled(&server.with_token(one.claim())).await), server::NOT_SHOWN);
+    assert_eq!(code(polled(&two.saying(one.claim())).await), "AuthenticationFailed", "the certificate of another node");
+    assert_eq!(code(polled(&one.saying("")).await), "AuthenticationFailed", "nobody is meant");
+    let elsewhere = Server::start().await;
+    let foreign = Certified::join(&elsewhere, "crew-a").await;
+    let foreign = Certified { server: one.server.clone(), ..foreign };
+    assert_eq!(code(polled(&foreign.saying(one.claim())).await), "unreachable", "of a foreign authority");
+    let jobs = crate::under_workspace("jobs");
+    assert_eq!(ask(&one.saying(one.claim()), Method::GET, &jobs, None).await.status, 403);
+
+    // Renewed by itself, it is the same node.
+    let one = one.renewed().await;
+    polled(&one.saying(one.claim())).await.unwrap();
+    let bad = NodeJoin { request: Some("nonsense".into()), ..request(&one.pair) };
+    let refused = one.saying(one.claim()).post::<NodeJoined>("/node/v1/join", &bad).await;
+    assert_eq!(status(refused), 400);
+    // Where nobody sees certificates, a node asks for a token instead.
+    let token = join(&one.saying(one.claim()), 'k', facts(4, 1)).await.unwrap().token;
+    polled(&server.with_token(&token)).await.unwrap();
+
+    server.store.write(|tx| tx.drop_machine(CLUSTER, "crew-a")).await.unwrap();
+    assert_eq!(code(polled(&one.saying(one.claim())).await), "AuthenticationFailed", "it is gone");
+    polled(&two.saying(two.claim())).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_certificate_that_was_not_renewed_is_refused() {
+    let life = std::time::Duration::from_secs(2);
+    let server = Server::start_with(Settings { node_certificate: life, ..settings() }).await;
+    let one = Certified::join(&server, "crew-a").await;
+    let open = one.saying(one.claim());
+    polled(&open).await.unwrap();
+    let one = one.renewed().await;
+    let later = one.saying(one.claim());
+    tokio::time::sleep(life + std::time::Duration::from_secs(1)).await;
+    // On a connection that is open since before, and on a new one.
+    assert!(["CertificateExpired", "unreachable"].contains(&code(polled(&open).await).as_str()));
+    assert_eq!(code(polled(&later).await), "unreachable");
+    // The token to join is good for the same machine still.
+    let machine = server.with_token(&server::join_token(server.store.keyring(), CLUSTER, "crew-a"));
+    let joined = machine.post("/node/v1/join", &request(&one.pair)).await.unwrap();
+    let again = Certified { joined, ..one };
+    polled(&again.saying(again.claim())).await.unwrap();
 }

@@ -207,6 +207,7 @@ fn settings() -> Settings {
         keep_deleted: None,
         scoring_url: None,
         routers: None,
+        node_certificate: std::time::Duration::from_secs(3600),
         clock: server::clock::now,
     }
 }

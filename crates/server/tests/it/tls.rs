@@ -27,18 +27,27 @@ async fn a_renewed_certificate_is_served_without_a_restart_and_a_broken_one_is_n
     let keys = home.path().join("keys");
     let token = make_token(&keys, "user", store.keyring()).unwrap();
     let files = ["cert.pem", "key.pem"].map(|name| home.path().join(name));
-    let given = Certificates::Given { certificate: files[0].clone(), key: files[1].clone() };
+    let given = Certificates::Given { certificate: files[0].clone(), key: files[1].clone(), keys: keys.clone() };
     let listening =
         server::listen("127.0.0.1:0".parse().unwrap(), false, None, &given, server::Kept::default()).await.unwrap();
-    let url = listening.url.clone();
+    let (url, local_url) = (listening.url.clone(), listening.local_url.clone());
+    let own = fs::read(keys.join("authority.pem")).unwrap();
     let (_stop, stopped) = watch::channel(false);
     let serving = server::serve(listening, store, settings(), &keys, stopped);
-    let reach = async |authority: &[u8]| {
-        let connection = Connection { url: url.clone(), token: token.clone(), authority: Some(authority.to_vec()) };
-        Client::new(connection).unwrap().get::<serde_json::Value>(WS).await.is_ok()
+    let workspace = async |url: &str, authority: &[u8]| {
+        let connection = Connection { url: url.to_owned(), token: token.clone(), authority: Some(authority.to_vec()) };
+        Client::new(connection).unwrap().get::<serde_json::Value>(WS).await.ok()
     };
+    let reach = async |authority: &[u8]| workspace(&url, authority).await.is_some();
     let story = async {
-        assert!(reach(&first).await);
+        assert!(reach(&first).await && !reach(&own).await);
+        // What runs on this machine has a door with a certificate of ours, and is told addresses that are good there.
+        assert!(workspace(&local_url, &first).await.is_none());
+        for (door, authority) in [(&url, &first), (&local_url, &own)] {
+            let shown = workspace(door, authority).await.unwrap();
+            let told = shown["properties"]["discoveryUrl"].as_str().unwrap();
+            assert_eq!(told.strip_suffix("/discovery"), Some(door.as_str()), "{shown}");
+        }
         fs::write(&files[0], "not a certificate").unwrap();
         tokio::time::sleep(Duration::from_millis(2_500)).await;
         assert!(reach(&first).await, "a broken file must leave the old certificate in place");
@@ -47,6 +56,7 @@ async fn a_renewed_certificate_is_served_without_a_restart_and_a_broken_one_is_n
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         assert!(!reach(&first).await);
+        assert!(workspace(&local_url, &own).await.is_some());
     };
     tokio::select! {
         over = serving => panic!("the server stopped: {over:?}"),

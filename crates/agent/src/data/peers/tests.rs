@@ -76,7 +76,8 @@ impl Nodes {
             .with_single_cert(vec![made.cert.der().clone()], secret)
             .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let door = Door { address: listener.local_addr().unwrap().to_string(), authority: made.cert.pem() };
+        let door =
+            Door { address: listener.local_addr().unwrap().to_string(), authority: made.cert.pem(), apart: false };
         let token = peer::token("secret", &listing.key(), Timestamp(0));
         let peer = Peer { node: "n".to_owned(), door, token, sum: shelf.kept()[0].sum.clone() };
         Nodes { folder, shelf, listing, peer, listener, acceptor: TlsAcceptor::from(Arc::new(config)) }

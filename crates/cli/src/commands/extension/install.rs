@@ -5,7 +5,7 @@ use crate::{
     args::extension::{ClusterArgs, Install as Args, Manifests, Patience, Shape, Upgrade},
     commands::Context,
     failure::{Done, Failure},
-    spec_file,
+    local, spec_file,
 };
 use domain::spec::yaml::to_yaml;
 use kubernetes::{
@@ -27,7 +27,8 @@ pub(super) async fn install(context: &Context, args: &Args) -> Done {
     let before = kube::installed(&cluster, namespace).await.map_err(failed)?;
     not_helm_s(before.as_ref(), namespace)?;
     let session = context.session().await?;
-    let place = Place { cluster: &args.cluster_name, namespace, url: session.client.url() };
+    let url = local::outside(&context.config).unwrap_or_else(|| session.client.url().to_owned());
+    let place = Place { cluster: &args.cluster_name, namespace, url: &url };
     let mut wanted = sheet(context, &place, &args.shape, &typed, checked)?;
     let health = sight::before(&cluster, &wanted, Stage::Install, args.adopt).await?;
     sight::warn(context, &health);

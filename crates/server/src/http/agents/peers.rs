@@ -6,7 +6,7 @@
 use super::{nodes, record::Change};
 use crate::{
     app::App,
-    auth::{Caller, Who, digest, machine_token},
+    auth::{Caller, Who, digest, lending_secret, machine_token},
     http::{At, Body},
     problem::Problem,
 };
@@ -61,7 +61,8 @@ fn find(tx: &mut Tx<'_>, attempt: &AttemptId, key: &str, now: Timestamp) -> Resu
         let Some(row) = tx.machine(&keeper.cluster, &keeper.node)? else { continue };
         let fresh = row.seen_at.is_some_and(|seen| now.0 - seen.0 < SILENT_MS);
         let Some(door) = row.facts.door.filter(|_| fresh && row.standing == Standing::Ready) else { continue };
-        let secret = machine_token(tx.keyring(), &row.cluster, &row.name, &row.joined);
+        let secret = if door.apart { lending_secret } else { machine_token };
+        let secret = secret(tx.keyring(), &row.cluster, &row.name, &row.joined);
         let token = api::peer::token(&secret, key, now);
         peers.push(Peer { node: keeper.node, door, token, sum: keeper.digest });
         if peers.len() == MOST {

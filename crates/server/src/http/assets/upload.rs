@@ -78,12 +78,13 @@ fn fresh(app: &App, owner: &WorkspaceRow) -> Value {
 
 fn opened(app: &App, owner: &WorkspaceRow, container: &str, write: bool, expires: Timestamp) -> Value {
     let link = sign_link(app.store.keyring(), &owner.name, container, write, expires);
-    let uri = match owner.name.strip_prefix('@') {
-        Some(registry) => registries::container_url(app, registry, container),
-        None => blobs::container_url(app, &owner.name, container),
+    let path = match owner.name.strip_prefix('@') {
+        Some(registry) => registries::container_path(registry, container),
+        None => blobs::container_path(&owner.name, container),
     };
+    // The one is kept in the asset, for readers anywhere; the other is used at once, by whoever asks.
     json!({"blobReferenceForConsumption": {
-        "blobUri": uri, "storageAccountArmId": scope(owner).path(),
-        "credential": {"credentialType": "SAS", "sasUri": format!("{uri}?{link}")},
+        "blobUri": format!("{}{path}", app.outside), "storageAccountArmId": scope(owner).path(),
+        "credential": {"credentialType": "SAS", "sasUri": format!("{}{path}?{link}", app.url)},
     }})
 }

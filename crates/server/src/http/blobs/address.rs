@@ -24,7 +24,7 @@ pub(crate) enum Account {
 impl Address {
     /// What an address names, if it is one of this server's.
     pub(crate) fn parse(app: &App, address: &str) -> Option<Address> {
-        Address::at(&app.url, address)
+        Address::at(&app.outside, address)
     }
 
     fn at(server: &str, address: &str) -> Option<Address> {

@@ -52,6 +52,6 @@ pub(crate) fn of(tx: &mut Tx<'_>, attempt: AttemptId, targets: &[TargetRow]) -> 
 /// Adds where the agent inside finds this server, and its token.
 pub(crate) fn complete(app: &App, launch: &mut Launch, url: &str) {
     launch.server = url.to_owned();
-    launch.authority.clone_from(&app.settings.authority);
+    launch.authority.clone_from(&app.authority);
     launch.token = attempt_token(app.store.keyring(), &launch.attempt);
 }

@@ -196,7 +196,7 @@ pub(crate) async fn discovery(State(app): State<App>, Path(at): Path<At>) -> Res
         "registryName": row.key.name, "tenantId": owner.id, "primaryRegion": "local", "regions": ["local"],
         "subscriptionId": owner.subscription, "resourceGroup": owner.resource_group, "workspaceName": null,
         "primaryRegionResourceProviderUri": format!("{}/", app.url),
-        "registryFqdns": {"local": {"uri": app.url}},
+        "registryFqdns": {"local": {"uri": app.url.as_str()}},
     })))
 }
 

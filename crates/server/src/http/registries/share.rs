@@ -2,7 +2,7 @@
 //!
 //! Invariants: the copy lives on when its source goes; files are there before the asset that names them.
 
-use super::{container_url, may_change, owner};
+use super::{container_path, may_change, owner};
 use crate::{
     app::{App, is_here},
     auth::Caller,
@@ -176,7 +176,7 @@ impl Copy<'_> {
             tokio::task::spawn_blocking(move || files.copy(&path, &to, &unique).and_then(|()| files.sync())).await;
         copied.map_err(|_| store::Error::Closed)??;
         if let Some(at) = body.pointer_mut(place) {
-            *at = json!(format!("{}/{leaf}", container_url(self.app, self.registry, &container)));
+            *at = json!(format!("{}{}/{leaf}", self.app.outside, container_path(self.registry, &container)));
         }
         Ok(())
     }

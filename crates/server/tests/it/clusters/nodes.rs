@@ -33,7 +33,7 @@ impl Agent {
         };
         server.store.write(move |tx| tx.put_machine(&row)).await.unwrap();
         let joining = server.with_token(&server::join_token(server.store.keyring(), "lab", name));
-        let join = NodeJoin { key: "k".repeat(64), facts: MachineFacts::default() };
+        let join = NodeJoin { key: "k".repeat(64), facts: MachineFacts::default(), request: None };
         let NodeJoined { token, .. } = joining.post("/node/v1/join", &join).await.unwrap();
         Agent(server.with_token(&token))
     }

@@ -9,7 +9,7 @@ use store::MachineRow;
 
 /// A node of cluster `lab` that has one piece, with this digest.
 async fn keeper(server: &Server, name: &'static str, sum: &'static str, door: bool) {
-    let door = door.then(|| Door { address: "10.0.0.7:4000".into(), authority: "pem".into() });
+    let door = door.then(|| Door { address: "10.0.0.7:4000".into(), authority: "pem".into(), apart: false });
     let row = MachineRow {
         cluster: "lab".into(),
         name: name.into(),
