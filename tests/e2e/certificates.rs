@@ -15,12 +15,12 @@ use std::{
 /// A name that nobody here knows.
 const NAME: &str = "ml.example.org";
 
-/// Makes an authority that nobody here trusts, and a certificate of it for [`NAME`] alone.
-fn certify(home: &Home) {
+/// Makes an authority that nobody here trusts, and a certificate of it for this name alone.
+pub(crate) fn certify(home: &Home, name: &str) {
     let script = format!(
         "set -e\nopenssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=foreign -keyout ca.key -out ca.pem\n\
          openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=server -keyout server.key -out server.csr\n\
-         printf 'subjectAltName=DNS:{NAME}\\nbasicConstraints=CA:FALSE\\n' > ext\n\
+         printf 'subjectAltName={name}\\nbasicConstraints=CA:FALSE\\n' > ext\n\
          openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out new.pem\nmv new.pem server.pem"
     );
     let made = said(Command::new("sh").args(["-c", &script]).current_dir(home.path()).output().unwrap());
@@ -48,7 +48,7 @@ END
 echo made > ${{outputs.made}}/file"#;
 
 /// A job with code, an output and a metric.
-fn works(home: &Home, name: &str, on: &str) {
+pub(crate) fn works(home: &Home, name: &str, on: &str) {
     home.file("code/note.txt", "noted\n");
     let more = format!("{on}\ncode: code\noutputs: {{made: {{type: uri_folder}}}}");
     home.begin(name, &format!("cat note.txt\n{LOG}"), &more);
@@ -63,7 +63,7 @@ fn works(home: &Home, name: &str, on: &str) {
 #[test]
 fn what_runs_here_needs_no_trust_in_the_operators_certificate() {
     let home = Home::new();
-    certify(&home);
+    certify(&home, &format!("DNS:{NAME}"));
     let port = TcpListener::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
     let at = home.path().display();
     home.configure(&format!(
@@ -95,7 +95,7 @@ fn what_runs_here_needs_no_trust_in_the_operators_certificate() {
     assert_eq!(inner(), before);
 
     // Another authority altogether, without a restart.
-    certify(&home);
+    certify(&home, &format!("DNS:{NAME}"));
     home.until("the new certificate", || reached(&home, port));
     works(&home, "renewed", "compute: azureml:crew");
     assert!(

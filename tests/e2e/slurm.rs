@@ -1,7 +1,11 @@
 //! A Slurm cluster as a target, with the real Slurm: jobs are batch jobs, Slurm's own reasons are shown, and nothing is lost
 //! with the server or with Slurm's controller.
 
-use crate::{harness::Home, ssh::Machine};
+use crate::{
+    certificates::{certify, works},
+    harness::Home,
+    ssh::Machine,
+};
 use std::{
     fs,
     net::TcpListener,
@@ -180,6 +184,25 @@ fn jobs_are_batch_jobs_of_a_real_slurm() {
     assert_eq!(home.log("first"), steps, "{}", why("first"));
     home.until("an empty queue", || slurm.says("squeue", &["-h"]).is_empty());
     home.until("a clean home", || attempts(&slurm.folder.join("user")) == 0);
+}
+
+#[test]
+fn compute_nodes_trust_whoever_signed_the_certificate_at_the_address_they_are_told() {
+    let home = Home::new();
+    let Some(slurm) = Slurm::start(&home, 1) else { return };
+    certify(&home, "IP:127.0.0.2");
+    let port = TcpListener::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
+    let at = home.path().display();
+    home.configure(&format!(
+        "[server]\nlisten = \"0.0.0.0:{port}\"\ntls_cert = \"{at}/server.pem\"\ntls_key = \"{at}/server.key\"\n\
+         authority_file = \"{at}/ca.pem\"\n"
+    ));
+    slurm.serve(&home);
+    for (name, more) in [("told", format!("server_url: 'https://127.0.0.2:{port}'\n")), ("here", String::new())] {
+        home.file("target.yml", &format!("type: slurm\nname: {name}\npartition: main\n{more}"));
+        home.ok(&["compute", "attach", "-f", "target.yml"]);
+        works(&home, &format!("on-{name}"), &format!("compute: azureml:{name}"));
+    }
 }
 
 /// Programs that write down that they were called, before Slurm's own are.

@@ -361,3 +361,31 @@ impl Desk for ServerDesk {
         server::clock::now()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_that_no_tunnel_leads_to_are_told_an_address_and_who_signed_what_they_see_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let sites = |listens: &str| Sites {
+            store: Store::open(folder.path()).unwrap(),
+            home: folder.path().to_owned(),
+            program: PathBuf::new(),
+            url: "https://127.0.0.1:9".to_owned(),
+            authority: "own".to_owned(),
+            outside: (listens.to_owned(), "operator's".to_owned()),
+        };
+        for (listens, named, expect) in [
+            ("https://localhost:7423", Some("https://ml:7423"), ("https://ml:7423", "operator's")),
+            ("https://localhost:7423", None, ("https://127.0.0.1:9", "own")),
+            ("https://127.0.0.1:7423", None, ("https://127.0.0.1:9", "own")),
+            ("https://[::1]:7423", None, ("https://127.0.0.1:9", "own")),
+            ("https://10.0.0.5:7423", None, ("https://10.0.0.5:7423", "operator's")),
+        ] {
+            let (url, authority) = sites(listens).from_afar(named.map(str::to_owned));
+            assert_eq!((url.as_str(), authority.as_str()), expect, "{listens} {named:?}");
+        }
+    }
+}

@@ -163,7 +163,8 @@ impl Drop for House {
 
 /// What a home has where a server of it runs.
 fn furnish(home: &Path, cache: &Path, url: &str) {
-    let address = agent::server::Address { pid: 1, url: url.into(), version: "v".into(), home: home.to_owned() };
+    let address =
+        agent::server::Address { pid: 1, url: url.into(), local_url: None, version: "v".into(), home: home.to_owned() };
     fs::write(agent::server::address_file(home), serde_json::to_string(&address).unwrap()).unwrap();
     fs::create_dir(home.join("keys")).unwrap();
     fs::write(agent::server::token_file(home, "agent"), "secret\n").unwrap();
