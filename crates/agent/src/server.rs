@@ -35,7 +35,7 @@ pub struct Address {
 
 impl Address {
     /// The address for what runs on this machine.
-    pub fn from_here(self) -> String {
+    pub fn here(self) -> String {
         self.local_url.unwrap_or(self.url)
     }
 }
@@ -62,7 +62,7 @@ pub fn token_file(home: &Path, role: &str) -> PathBuf {
 
 /// A client for the server of this home, in a role whose token this process may read.
 pub fn connect(home: &Path, role: &str) -> Option<Client> {
-    let url = address(home)?.from_here();
+    let url = address(home)?.here();
     let token = fs::read_to_string(token_file(home, role)).ok()?.trim().to_owned();
     let authority = Some(fs::read(authority_file(home)).ok()?);
     Client::new(Connection { url, token, authority }).ok()
@@ -140,7 +140,7 @@ impl Server {
     fn client(&self) -> Option<Client> {
         // What would make the client another one: the address of a server that moved, a token that was renewed.
         let mark = match &self.way {
-            Way::Home(home) => address(home)?.from_here(),
+            Way::Home(home) => address(home)?.here(),
             Way::Elsewhere(outpost) => format!("{} {}", outpost.url()?, outpost.pass()?.bearer),
         };
         let mut client = self.client.lock().expect("nothing panics while it holds the client");

@@ -134,7 +134,7 @@ impl Sites {
                     Some("command") => {
                         let program = self.home.join("providers").join(word(&provider["program"]).unwrap_or_default());
                         let limit = Duration::from_secs(provider["timeoutSeconds"].as_u64().unwrap_or(600).max(1));
-                        let server = self.from_afar(word(&provider["serverUrl"]));
+                        let server = self.way_of_others(word(&provider["serverUrl"]));
                         let commands = Commands::new(program, limit, server, format!("{}-", place.compute));
                         let site = Managed::new(store, commands, settings);
                         stewards.spawn(async move { keep(&place.name, site, desk, checks).await })
@@ -162,7 +162,7 @@ impl Sites {
             }
             "Slurm" => {
                 let login = word(&body["host"]).map(|host| login(&place, host));
-                let (server, authority) = self.from_afar(word(&body["serverUrl"]));
+                let (server, authority) = self.way_of_others(word(&body["serverUrl"]));
                 let desk = ServerDesk { authority: Some(authority), ..desk };
                 let slurm = Slurm::new((key, login, shapes(body)), folder, self.program.clone(), server)?;
                 stewards.spawn(async move { keep(&place.name, slurm, desk, place.checks).await })
@@ -180,7 +180,7 @@ impl Sites {
 
     /// How machines reach the server that no tunnel leads to, and the authority they are to trust: as their target says, or at
     /// the address it listens at if that is one of a network's. Otherwise they can only be this machine.
-    fn from_afar(&self, named: Option<String>) -> (String, String) {
+    fn way_of_others(&self, named: Option<String>) -> (String, String) {
         let (listens, authority) = &self.outside;
         let far = listens.strip_prefix("https://").and_then(|at| at.parse::<SocketAddr>().ok());
         match named.or_else(|| far.filter(|at| !at.ip().is_loopback()).map(|_| listens.clone())) {
@@ -384,7 +384,7 @@ mod tests {
             ("https://[::1]:7423", None, ("https://127.0.0.1:9", "own")),
             ("https://10.0.0.5:7423", None, ("https://10.0.0.5:7423", "operator's")),
         ] {
-            let (url, authority) = sites(listens).from_afar(named.map(str::to_owned));
+            let (url, authority) = sites(listens).way_of_others(named.map(str::to_owned));
             assert_eq!((url.as_str(), authority.as_str()), expect, "{listens} {named:?}");
         }
     }
