@@ -76,3 +76,23 @@ pub(super) fn replicas(home: &Home) -> Vec<i32> {
     pids.sort_unstable();
     pids
 }
+
+#[test]
+fn endpoints_show_the_operators_certificate_and_come_up_whoever_believes_it() {
+    let home = home();
+    let settings =
+        format!("[server]\ntls_cert = \"{0}/server.pem\"\ntls_key = \"{0}/server.key\"\n", home.path().display());
+    home.configure(&settings);
+    crate::certificates::certify(&home, "DNS:ml.example.org");
+    home.ok(&["online-endpoint", "create", "-n", "iris", "-o", "none"]);
+    let file = deployment(&home, "blue", "");
+    home.ok(&["online-deployment", "create", "-f", &file, "--all-traffic", "-o", "none"]);
+    // This machine does not believe it, and no command pretends to.
+    home.ask(&json!({}), &[]).must(4, &["did not answer", "certificate"]);
+    home.ok(&["server", "stop", "-o", "none"]);
+    crate::certificates::certify(&home, "IP:127.0.0.1");
+    home.configure(&format!("{settings}authority_file = \"{}/ca.pem\"\n", home.path().display()));
+    home.ok(&["server", "start", "-o", "none"]);
+    home.until("the replica", || home.ask(&json!({}), &[]).code == Some(0));
+    assert_eq!(home.answer(&[])["by"], "blue");
+}

@@ -5,7 +5,7 @@ use crate::{
     commands::{Context, Session, record, settle},
     failure::{Doing, Done, Exit, Failure},
 };
-use api::{Client, arm::tree::word};
+use api::{Client, Connection, arm::tree::word};
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
@@ -53,7 +53,7 @@ impl Door {
             Failure::input(format!("the key of online endpoint `{}` cannot stand in a header", at.name))
                 .hint(format!("run `peregrine online-endpoint regenerate-keys -n {}`", at.name))
         })?;
-        Ok(Door { client: session.client.clone(), uri: scoring_uri(&found, at)?, authorization })
+        Ok(Door { client: caller(session)?, uri: scoring_uri(&found, at)?, authorization })
     }
 
     /// A request to the endpoint, or to one of its deployments.
@@ -67,6 +67,19 @@ impl Door {
             None => request,
         }
     }
+}
+
+/// Who calls an endpoint sees what all its callers see: the operator's certificate, where there is one. The client of this
+/// command knows a door of the server's that shows another.
+fn caller(session: &Session<'_>) -> Done<Client> {
+    let config = &session.context.config;
+    let shown = agent::server::address(&config.home).filter(|_| config.url.is_none()).and_then(|left| left.local_url);
+    if shown.is_none() {
+        return Ok(session.client.clone());
+    }
+    let read = |path| fs::read(path).map_err(|error| Failure::file("cannot read `server.authority_file`", &error));
+    let authority = config.authority_file.as_ref().map(read).transpose()?;
+    Ok(Client::new(Connection { url: session.client.url().to_owned(), token: String::new(), authority })?)
 }
 
 /// The keys, or a token, as the calls that exist for it give them.
