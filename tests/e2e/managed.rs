@@ -406,6 +406,9 @@ fn behind_a_proxy_that_ends_tls_a_node_goes_on_with_a_token() {
     assert_eq!(ended["status"], "Completed", "{}\n{log}", why(&home, "work"));
     assert!(log.contains("TLS ends before the server"), "{log}");
     home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
+    // This provider leaves what the node has started, as no machine that is gone would.
+    let left = processes_with(&folder.display().to_string());
+    left.into_iter().for_each(|(pid, _)| drop(signal(pid, "KILL")));
     proxy.kill().unwrap();
     proxy.wait().unwrap();
 }
