@@ -408,7 +408,9 @@ fn behind_a_proxy_that_ends_tls_a_node_goes_on_with_a_token() {
     home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
     // This provider leaves what the node has started, as no machine that is gone would.
     let left = processes_with(&folder.display().to_string());
-    left.into_iter().for_each(|(pid, _)| drop(signal(pid, "KILL")));
+    for (pid, _) in left {
+        signal(pid, "KILL");
+    }
     proxy.kill().unwrap();
     proxy.wait().unwrap();
 }

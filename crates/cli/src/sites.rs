@@ -140,7 +140,7 @@ impl Sites {
                         stewards.spawn(async move { keep(&place.name, site, desk, checks).await })
                     }
                     Some("kubernetes") => {
-                        let pods = pods(&place, key, (self.url.clone(), authority))?;
+                        let pods = pods(&place, key, self.way_of_others(word(&provider["serverUrl"])))?;
                         let site = Managed::new(store, pods, settings);
                         stewards.spawn(async move { keep(&place.name, site, desk, checks).await })
                     }

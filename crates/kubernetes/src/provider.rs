@@ -85,12 +85,12 @@ struct Inner {
 }
 
 impl PodSettings {
-    /// Reads a target's `nodeProvider`; `otherwise` is where the server listens.
+    /// Reads a target's `nodeProvider`; `server` is where pods reach the server, and the authority that signed its certificate.
     pub fn of(
         provider: &Value,
         (key, workspace, compute): (String, String, String),
         kubeconfig: Option<String>,
-        (otherwise, authority): (String, String),
+        (server, authority): (String, String),
         clock: fn() -> Timestamp,
     ) -> PodSettings {
         let word = |key: &str| provider[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -107,7 +107,7 @@ impl PodSettings {
             service_account: word("serviceAccount"),
             pull_secrets: provider["imagePullSecrets"].as_array().into_iter().flatten().map(text).collect(),
         };
-        let server = word("serverUrl").unwrap_or(otherwise).trim_end_matches('/').to_owned();
+        let server = server.trim_end_matches('/').to_owned();
         PodSettings { key, workspace, compute, kubeconfig, server, authority, clock, shape }
     }
 }

@@ -153,7 +153,7 @@ mod tests {
 
     fn settings(provider: Value) -> PodSettings {
         let of = ("k1".to_owned(), "default".to_owned(), "Crew".to_owned());
-        let server = ("https://here:1".to_owned(), "pem".to_owned());
+        let server = ("https://s:7423/".to_owned(), "pem".to_owned());
         PodSettings::of(&provider, of, None, server, || Timestamp(0))
     }
 
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_node_asks_for_all_it_may_use_and_holds_no_secret() {
         let provider = json!({
-            "type": "kubernetes", "image": "lab/train:1", "namespace": "ml", "serverUrl": "https://s:7423/", "serviceAccount": "sa",
+            "type": "kubernetes", "image": "lab/train:1", "namespace": "ml", "serviceAccount": "sa",
             "nodeSelector": {"pool": "gpu"}, "tolerations": [{"key": "gpu", "operator": "Exists"}],
             "priorityClass": "low", "imagePullSecrets": ["regcred"],
         });
