@@ -5,7 +5,7 @@ mod code;
 mod database;
 pub(crate) mod door;
 mod files;
-mod machine;
+pub(crate) mod machine;
 mod outputs;
 mod processes;
 mod secrets;

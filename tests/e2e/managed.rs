@@ -4,7 +4,9 @@
 mod pods;
 
 use crate::{
+    faults::machine::SmallDisk,
     harness::{Home, binary, processes_with, signal},
+    skip::skip,
     ssh::Machine,
 };
 use serde_json::Value;
@@ -406,11 +408,77 @@ fn behind_a_proxy_that_ends_tls_a_node_goes_on_with_a_token() {
     assert_eq!(ended["status"], "Completed", "{}\n{log}", why(&home, "work"));
     assert!(log.contains("TLS ends before the server"), "{log}");
     home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
-    // This provider leaves what the node has started, as no machine that is gone would.
-    let left = processes_with(&folder.display().to_string());
-    for (pid, _) in left {
-        signal(pid, "KILL");
-    }
+    leave_nothing(&folder);
     proxy.kill().unwrap();
     proxy.wait().unwrap();
+}
+
+#[test]
+fn a_node_whose_disk_is_full_says_so_and_goes_on_when_there_is_room() {
+    let home = Home::new();
+    let folder = provider(&home);
+    let Some(_disk) = SmallDisk::at(&folder) else {
+        return skip("a node with a full disk (no tmpfs may be mounted)");
+    };
+    fs::write(folder.join("mode"), "").unwrap();
+    create(&home, "max_instances: 1\nidle_time_before_scale_down: 300\nprovider: {type: command, program: lab}");
+    home.stream("head -c 64M /dev/zero > outputs/large || exit 9", ON).must(1, &["exited with code 9"]);
+    let filler = folder.join("filler");
+    let _until_full = fs::write(&filler, vec![1_u8; 32 << 20]);
+    home.stream("echo in vain", ON).must(1, &["the disk of the node is full", "free some space"]);
+    fs::remove_file(filler).unwrap();
+    let late = home.stream("echo there is room", ON);
+    assert_eq!((late.code, late.out.as_str()), (Some(0), "there is room\n"), "{}", late.err);
+    home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
+    leave_nothing(&folder);
+}
+
+/// Whatever asks for the time of day is told another.
+const CLOCK: &str = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <time.h>\n\
+    int clock_gettime(clockid_t id, struct timespec *t) {\n\
+    static int (*real)(clockid_t, struct timespec *);\n\
+    if (!real) real = dlsym(RTLD_NEXT, \"clock_gettime\");\n\
+    int done = real(id, t);\n    if (id == CLOCK_REALTIME) t->tv_sec += OFF;\n    return done;\n}\n";
+
+#[test]
+fn the_clock_of_a_node_may_be_wrong_by_an_hour_either_way() {
+    let home = Home::new();
+    let source = home.file("clock.c", CLOCK);
+    for off in ["3600", "-3600"] {
+        let library = home.path().join(format!("clock{off}.so"));
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", &format!("-DOFF=({off})"), "-o"]).arg(&library).arg(&source).arg("-ldl");
+        if !compiler.status().is_ok_and(|done| done.success()) {
+            return skip("a node with a wrong clock (there is no C compiler)");
+        }
+        let folder = provider(&home);
+        fs::write(folder.join("mode"), "").unwrap();
+        let program = home.home().join("providers/lab");
+        let wrong = fs::read_to_string(&program).unwrap();
+        let wrong = wrong.replace("export ", &format!("export LD_PRELOAD={}\nexport ", library.display()));
+        fs::write(&program, wrong).unwrap();
+        create(&home, "max_instances: 1\nidle_time_before_scale_down: 300\nprovider: {type: command, program: lab}");
+        let name = format!("off{}", off.replace('-', "_"));
+        home.begin(&name, "date +%s; sleep 1", ON);
+        let ended = home.ended(&name);
+        assert_eq!(ended["status"], "Completed", "{}", why(&home, &name));
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        let told: u64 = home.log(&name).trim().parse().unwrap();
+        assert!(told.abs_diff(now) > 3000, "its clock is right: {told} at {now}");
+        // Nothing is on record from before it was wanted, or from the future.
+        let time = |value: &Value| value.as_str().unwrap().to_owned();
+        let (made, kept) = (time(&ended["creation_context"]["created_at"]), &ended["peregrine"]);
+        let (began, over) = (time(&kept["started_at"]), time(&kept["ended_at"]));
+        let heard = time(&ended["creation_context"]["last_modified_at"]);
+        assert!(made <= began && began <= over && over <= heard, "{ended}");
+        home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
+        leave_nothing(&folder);
+    }
+}
+
+/// This provider leaves what a node has started, as no machine that is gone would.
+fn leave_nothing(folder: &std::path::Path) {
+    for (pid, _) in processes_with(&folder.display().to_string()) {
+        signal(pid, "KILL");
+    }
 }

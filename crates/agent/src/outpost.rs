@@ -72,7 +72,8 @@ impl Pass {
     }
 
     fn read(file: &Path) -> Option<Pass> {
-        let text = fs::read_to_string(file).ok()?;
+        // A node from before there were certificates, which an upgrade left running, keeps a token beside it.
+        let text = fs::read_to_string(file).or_else(|_| fs::read_to_string(file.with_file_name("token"))).ok()?;
         let (bearer, rest) = text.trim().split_once('\n').unwrap_or((text.trim(), ""));
         Some(Pass { bearer: bearer.to_owned(), identity: Some(rest.to_owned()).filter(|rest| !rest.is_empty()) })
     }

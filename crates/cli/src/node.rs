@@ -278,6 +278,9 @@ impl Node<'_> {
             Ok(Err(ClientError::Refused { code, message, .. })) if code.starts_with(server::JOIN_AGAIN) => {
                 tracing::warn!("joins again: {message}");
                 self.renew().await;
+                if !busy {
+                    self.unheard(&message)?;
+                }
                 sleep(AGAIN).await;
                 return Ok(());
             }

@@ -11,10 +11,10 @@ use std::{
 };
 
 /// A small disk at a folder, gone with this value.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    fn at(folder: &Path) -> Option<SmallDisk> {
+    pub(crate) fn at(folder: &Path) -> Option<SmallDisk> {
         fs::create_dir_all(folder).unwrap();
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", "size=24m,mode=700", "tmpfs"]).arg(folder);

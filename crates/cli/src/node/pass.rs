@@ -14,7 +14,7 @@ use std::{
     path::Path,
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// What this machine has made for itself.
 pub(super) struct Own {
@@ -52,10 +52,23 @@ impl Own {
             return Ok((joined, pass));
         }
         // Whether the certificate comes through is known when it has.
-        match self.ask(told, facts, &pass, true).await {
+        let mut shown = self.ask(told, facts, &pass, true).await;
+        if matches!(shown, Err(ClientError::Unreachable { .. })) {
+            sleep(super::AGAIN).await;
+            shown = self.ask(told, facts, &pass, true).await;
+        }
+        match shown {
             Err(ClientError::Refused { code, .. }) if code == server::NOT_SHOWN => {
                 tracing::warn!(
                     "TLS ends before the server, which sees no certificate of this node: it goes on with a token"
+                );
+                self.ask(told, facts, &stranger, false).await
+            }
+            // The server has just answered, and whoever is between it and this node wants no such certificate.
+            Err(error @ (ClientError::Unreachable { .. } | ClientError::Refused { status: 400, .. })) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "the certificate is refused: it goes on with a token"
                 );
                 self.ask(told, facts, &stranger, false).await
             }

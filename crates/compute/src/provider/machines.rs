@@ -7,7 +7,7 @@ use crate::{
     ssh::{self, Connection, scripts},
 };
 use domain::{Resources, cluster::Finding};
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::HashSet, path::PathBuf, sync::Arc};
 use tokio::sync::Mutex;
 
 /// A machine and how it is spoken to.
@@ -120,23 +120,27 @@ fn short(name: &str) -> &str {
     name.rsplit('-').next().unwrap_or(name)
 }
 
+fn is_dead(found: &Found) -> bool {
+    matches!(found.health, Health::Dead(_))
+}
+
 impl Provider for Machines {
     async fn create(&self, order: &Order) -> Result<(), Trouble> {
         let mut inner = self.0.lock().await;
-        let mut why = Vec::new();
+        let (mut why, mut own, mut empty) = (Vec::new(), None, None);
         for at in 0..inner.places.len() {
-            let there = match inner.nodes(at).await {
-                Ok(nodes) => nodes,
-                Err(trouble) => {
-                    why.push(format!("`{}`: {trouble}", inner.places[at].host));
-                    continue;
+            match inner.nodes(at).await {
+                // One that was there stays there, and is started again if it has ended.
+                Ok(nodes) if nodes.iter().any(|(_, found)| found.name == order.name) => own = own.or(Some(at)),
+                Ok(nodes) if nodes.is_empty() || matches!(inner.places[at].shell, Shell::Here) => {
+                    empty = empty.or(Some(at));
                 }
-            };
-            let here = matches!(inner.places[at].shell, Shell::Here);
-            // One that was here stays here, and is started again if it has ended.
-            if !here && !there.is_empty() && there.iter().all(|(_, found)| found.name != order.name) {
-                continue;
+                Ok(_) => {}
+                Err(trouble) => why.push(format!("`{}`: {trouble}", inner.places[at].host)),
             }
+        }
+        if let Some(at) = own.or(empty) {
+            let here = matches!(inner.places[at].shell, Shell::Here);
             let program = match here {
                 true => quote(&inner.program.display().to_string()),
                 false => scripts::program(&inner.places[at].digest),
@@ -169,7 +173,7 @@ impl Provider for Machines {
             };
             let Some((folder, _)) = there.into_iter().find(|(_, found)| found.name == name) else { continue };
             let script = format!("{}{}", inner.top(), scripts::end_node(&folder));
-            return inner.places[at].shell.script(&script).await.map(drop);
+            inner.places[at].shell.script(&script).await?;
         }
         // A machine that cannot be asked may have it.
         blind.map_or(Ok(()), Err)
@@ -184,6 +188,10 @@ impl Provider for Machines {
                 Err(_) => return Ok(None),
             }
         }
+        // What was started twice, because a machine could not be asked in between, is well where one of them is.
+        let well: HashSet<String> =
+            all.iter().filter(|found| !is_dead(found)).map(|found| found.name.clone()).collect();
+        all.retain(|found| !is_dead(found) || !well.contains(&found.name));
         Ok(Some(all))
     }
 

@@ -16,6 +16,10 @@ impl<P: Provider> Managed<P> {
             (self.settings.cluster.clone(), name.to_owned(), reason.to_owned(), (self.settings.clock)());
         let written = self.store.write(move |tx| {
             let Some(row) = tx.machine(&cluster, &name)? else { return Ok(()) };
+            // It has joined since it was looked at.
+            if standing == Standing::Preparing && row.standing != standing {
+                return Ok(());
+            }
             let since = if row.standing == standing { row.since } else { now };
             tx.put_machine(&MachineRow { standing, reason, since, ..row })
         });
@@ -83,6 +87,8 @@ impl<P: Provider> Managed<P> {
 
     pub(super) async fn hear(&mut self, done: Done) -> Result<(), Trouble> {
         match done {
+            // One that has joined works, whatever is said of the order.
+            Done::Created(name, Err(_)) if self.row(&name).is_some_and(|row| row.standing == Standing::Ready) => Ok(()),
             Done::Created(name, Err(trouble)) => {
                 self.failures.more((self.settings.clock)());
                 self.trouble = Some(trouble.why.clone());

@@ -139,6 +139,9 @@ async fn write(
             kubernetes::forget_shown(&mut body);
         }
         check::same_kind(&name, before.as_ref(), kind)?;
+        if let Some(before) = before.as_ref().filter(|_| kind.name == managed::KIND) {
+            managed::stays_put(tx, &key, before, &body, &secrets)?;
+        }
         let row = ComputeRow {
             name: before.as_ref().map_or(name, |row| row.name.clone()),
             body: body.to_string(),

@@ -46,6 +46,9 @@ pub(crate) async fn join(
             "this is for a machine with the token to join, or a node that renews its certificate".to_owned(),
         ));
     };
+    if matches!(caller.who, Who::Machine { .. }) && join.request.is_none() {
+        return Err(Problem::forbidden("a node that has joined renews its certificate, and is given no token"));
+    }
     if join.key.len() < 32 {
         return Err(Problem::bad("`key` has at least 32 characters, made by chance"));
     }

@@ -184,8 +184,10 @@ async fn a_node_is_known_by_its_certificate_and_gets_no_token() {
     let bad = NodeJoin { request: Some("nonsense".into()), ..request(&one.pair) };
     let refused = one.saying(one.claim()).post::<NodeJoined>("/node/v1/join", &bad).await;
     assert_eq!(status(refused), 400);
-    // Where nobody sees certificates, a node asks for a token instead.
-    let token = join(&one.saying(one.claim()), 'k', facts(4, 1)).await.unwrap().token;
+    // Where nobody sees certificates, a node asks for a token instead; who has shown one needs none.
+    assert_eq!(status(join(&one.saying(one.claim()), 'k', facts(4, 1)).await), 403);
+    let joining = server.with_token(&server::join_token(server.store.keyring(), CLUSTER, "crew-a"));
+    let token = join(&joining, 'k', facts(4, 1)).await.unwrap().token;
     polled(&server.with_token(&token)).await.unwrap();
 
     server.store.write(|tx| tx.drop_machine(CLUSTER, "crew-a")).await.unwrap();

@@ -230,7 +230,7 @@ impl Tx<'_> {
 }
 
 /// Tables whose rows go with their workspace and need no more than that.
-const OWNED: [&str; 17] = [
+const OWNED: [&str; 19] = [
     "schedules",
     "schedule_events",
     "schedule_runs",
@@ -248,6 +248,8 @@ const OWNED: [&str; 17] = [
     "deliveries",
     "leftovers",
     "spent_numbers",
+    "quotas",
+    "usage_hours",
 ];
 
 const DATASTORE: &str = "name, body, is_default, secret is not null, created_at, changed_at";

@@ -93,6 +93,44 @@ fn state(row: &MachineRow, job: Option<&String>) -> &'static str {
     }
 }
 
+/// Nodes stay where they are, and can only be found there: a cluster that has some is not told to look elsewhere. Nor does someone
+/// else's way to a cluster of machines open more of it than they have said.
+pub(super) fn stays_put(
+    tx: &mut Tx<'_>,
+    workspace: &str,
+    before: &ComputeRow,
+    body: &Value,
+    secrets: &BTreeMap<String, String>,
+) -> Result<(), Halt> {
+    let provider = |body: &Value| body.pointer("/properties/properties/nodeProvider").cloned().unwrap_or_default();
+    let kept: Value = serde_json::from_str(&before.body).unwrap_or_default();
+    let (was, is) = (provider(&kept), provider(body));
+    let differs = |keys: &[&str]| keys.iter().any(|key| was[key] != is[key]);
+    if differs(&["type", "namespace", "context"]) {
+        let rows = tx.machines(&store::site_name(workspace, &before.name))?;
+        let nodes = rows.iter().filter(|row| row.standing != Standing::Gone).count();
+        if nodes > 0 {
+            return Err(Problem::conflict(format!(
+                "cluster `{}` has {nodes} nodes, which could not be found elsewhere; delete it, or let it have none first \
+                 (`min_instances: 0`, and wait)",
+                before.name
+            ))
+            .into());
+        }
+    }
+    let sent = secrets.keys().any(|key| key.ends_with("kubeconfig"));
+    if was["type"] == "kubernetes"
+        && differs(&["namespace", "context", "serviceAccount"])
+        && !sent
+        && tx.compute_secret(workspace, &before.name)?.keys().any(|key| key.ends_with("kubeconfig"))
+    {
+        let why =
+            "whose pods and where is a matter of the kubeconfig; send it along (`kubeconfig_file`) to change that";
+        return Err(Problem::bad(why).into());
+    }
+    Ok(())
+}
+
 /// What is wrong with what brings the nodes.
 pub(super) fn mistakes(inner: &Value, bad: &mut Vec<Mistake>) {
     let provider = &inner["nodeProvider"];

@@ -196,16 +196,15 @@ fn set(
     {
         return Ok(Err(refusal));
     }
-    let quotas = tx.quotas(Some(&workspace.name))?.into_iter();
-    let mut same = quotas.filter(|quota| quota.whom == Whom::All && quota.target == spot.target);
-    let mut limits = same.next().map(|quota| quota.limits).unwrap_or_default();
-    spot.thing.put(&mut limits, limit);
-    match limits.is_empty() {
-        true => tx.delete_quota(&workspace.name, &Whom::All, spot.target.as_deref()).map(drop)?,
-        false => {
-            let quota = Quota { workspace: workspace.name, whom: Whom::All, target: spot.target, limits };
-            tx.put_quota(&quota, by, now)?;
-        }
+    let lower = |target: &Option<String>| target.as_deref().map(str::to_lowercase);
+    let same = |quota: &Quota| quota.whom == Whom::All && lower(&quota.target) == lower(&spot.target);
+    let found = tx.quotas(Some(&workspace.name))?.into_iter().find(same);
+    let none = Quota { workspace: workspace.name, whom: Whom::All, target: spot.target, limits: Limits::default() };
+    let mut quota = found.unwrap_or(none);
+    spot.thing.put(&mut quota.limits, limit);
+    match quota.limits.is_empty() {
+        true => tx.delete_quota(&quota.workspace, &Whom::All, quota.target.as_deref()).map(drop)?,
+        false => tx.put_quota(&quota, by, now).map(drop)?,
     }
     Ok(Ok(()))
 }
