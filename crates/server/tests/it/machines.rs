@@ -214,3 +214,29 @@ async fn a_certificate_that_was_not_renewed_is_refused() {
     let again = Certified { joined, ..one };
     polled(&again.saying(again.claim())).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_cluster_that_has_nodes_is_not_moved_and_nobody_moves_another_s_kubeconfig() {
+    let server = Server::start().await;
+    let crew = |namespace: &str, more: serde_json::Value| {
+        let mut provider = json!({"type": "kubernetes", "image": "lab/train:1", "namespace": namespace,
+            "serverUrl": "https://ml:7423"});
+        provider.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"properties": {"computeType": "AmlCompute", "properties": {"vmSize": "Standard_D1_v2",
+            "scaleSettings": {"maxNodeCount": 2, "minNodeCount": 0}, "nodeProvider": provider}}})
+    };
+    let config = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n\
+                  clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: u, user: {token: t}}]\n";
+    let sent = json!({"kubeconfig": config});
+    server.put("computes/crew", crew("ml", sent.clone())).await.expect(201);
+    server.put("computes/crew", crew("ml", json!({"image": "lab/train:2"}))).await.expect(200);
+    let (_, message) = server.put("computes/crew", crew("other", json!({}))).await.refused(400);
+    assert!(message.contains("`kubeconfig_file`"), "{message}");
+    server.put("computes/crew", crew("ml", json!({"serviceAccount": "admin"}))).await.refused(400);
+    ordered(&server, "crew-a").await;
+    let (_, message) = server.put("computes/crew", crew("other", sent.clone())).await.refused(409);
+    assert!(message.contains("has 1 node"), "{message}");
+    server.put("computes/crew", crew("ml", sent.clone())).await.expect(200);
+    server.store.write(|tx| tx.drop_machine(CLUSTER, "crew-a")).await.unwrap();
+    server.put("computes/crew", crew("other", sent)).await.expect(200);
+}

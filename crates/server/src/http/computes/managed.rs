@@ -111,7 +111,7 @@ pub(super) fn stays_put(
         let nodes = rows.iter().filter(|row| row.standing != Standing::Gone).count();
         if nodes > 0 {
             return Err(Problem::conflict(format!(
-                "cluster `{}` has {nodes} nodes, which could not be found elsewhere; delete it, or let it have none first \
+                "cluster `{}` has {nodes} node(s), which could not be found elsewhere; delete it, or let it have none first \
                  (`min_instances: 0`, and wait)",
                 before.name
             ))
