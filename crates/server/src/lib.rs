@@ -10,6 +10,7 @@ mod calendar;
 mod calls;
 mod canonical;
 pub mod clock;
+mod guard;
 mod http;
 mod listen;
 mod metrics;

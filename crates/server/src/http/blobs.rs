@@ -20,9 +20,9 @@ use super::{Asked, agents::places};
 use crate::{
     app::App,
     auth::{Caller, Who, link_opens, unauthorized},
+    guard::too_often,
     listen::Peer,
     problem::Problem,
-    router::too_often,
 };
 use axum::{
     extract::{Path, Query, Request, State},

@@ -26,7 +26,7 @@ const DRAIN_SMALL: usize = 16 << 20;
 pub(crate) async fn manners(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     if path != "/blob" && !path.starts_with("/blob/") {
-        if !crate::router::is_long(&request) {
+        if !crate::guard::is_long(&request) {
             return next.run(request).await;
         }
         let (request, rest) = lend(request);
