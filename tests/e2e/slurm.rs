@@ -3,7 +3,7 @@
 
 use crate::{
     certificates::{certify, works},
-    harness::Home,
+    harness::{Home, processes_with, signal},
     ssh::Machine,
 };
 use std::{
@@ -24,6 +24,25 @@ struct Slurm {
 impl Slurm {
     /// `None`, said aloud, where it cannot be had.
     fn start(home: &Home, nodes: usize) -> Option<Slurm> {
+        Slurm::with(home, nodes, None)
+    }
+
+    /// The same with accounting in a database of its own, and a controller that soon forgets.
+    fn accounted(home: &Home) -> Option<Slurm> {
+        let needed = ["/usr/sbin/slurmdbd", "/usr/sbin/mariadbd", "/usr/bin/sacct"];
+        if let Some(missing) = needed.iter().find(|program| !Path::new(program).exists()) {
+            crate::skip::skip(&format!("Slurm's accounting (`{missing}` is not installed)"));
+            return None;
+        }
+        let port = port();
+        let slurm = Slurm::with(home, 1, Some(port))?;
+        home.until("the accounting to know the cluster", || {
+            slurm.says("sacctmgr", &["-n", "-P", "show", "cluster"]).contains("test")
+        });
+        Some(slurm)
+    }
+
+    fn with(home: &Home, nodes: usize, accounting: Option<u16>) -> Option<Slurm> {
         let needed = ["/usr/sbin/munged", "/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/bin/sbatch"];
         if let Some(missing) = needed.iter().find(|program| !Path::new(program).exists()) {
             crate::skip::skip(&format!("Slurm clusters (`{missing}` is not installed)"));
@@ -39,7 +58,6 @@ impl Slurm {
             fs::create_dir_all(folder.join(part)).unwrap();
         }
         let (at, name) = (folder.display().to_string(), host_name());
-        let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         fs::write(folder.join("munge.key"), [7; 1024]).unwrap();
         fs::set_permissions(folder.join("munge.key"), fs::Permissions::from_mode(0o600)).unwrap();
         let node = |node: &String| {
@@ -47,13 +65,16 @@ impl Slurm {
             format!("NodeName={node} {ours} CPUs=2 RealMemory=1000 State=UNKNOWN\n")
         };
         let list: String = names.iter().map(node).collect();
+        let accounts = accounting.map_or_else(String::new, |port| {
+            format!("AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=127.0.0.1\nAccountingStoragePort={port}\nMinJobAge=2\n")
+        });
         let config = format!(
             "ClusterName=test\nSlurmctldHost={name}(127.0.0.1)\nSlurmctldPort={}\nAuthType=auth/munge\n\
              AuthInfo=socket={at}/munge.sock\nStateSaveLocation={at}/state\nSlurmdSpoolDir={at}/spool-%n\nSlurmctldPidFile={at}/c.pid\n\
              SlurmdPidFile={at}/d-%n.pid\nSlurmctldLogFile={at}/c.log\nSlurmdLogFile={at}/d-%n.log\nSlurmUser=root\n\
              ProctrackType=proctrack/pgid\nTaskPlugin=task/none\nJobAcctGatherType=jobacct_gather/none\nReturnToService=2\n\
              SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nMpiDefault=none\n\
-             {list}PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n\
+             {accounts}{list}PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n\
              PartitionName=short Nodes=ALL MaxTime=5 State=UP\n",
             port(),
         );
@@ -78,12 +99,55 @@ impl Slurm {
             ],
         );
         home.until("munge", || Path::new(&file("munge.sock")).exists());
+        if let Some(port) = accounting {
+            slurm.account(home, port);
+        }
         slurm.daemon("/usr/sbin/slurmctld", &["-D", "-c"]);
         names.iter().for_each(|name| slurm.daemon("/usr/sbin/slurmd", &["-D", "-N", name]));
         home.until("its nodes", || {
             slurm.says("sinfo", &["-h", "-p", "main", "-o", "%T %D"]).trim() == format!("idle {nodes}")
         });
         Some(slurm)
+    }
+
+    /// Starts the accounting and the database under it.
+    fn account(&mut self, home: &Home, port: u16) {
+        let (at, database) = (self.folder.display().to_string(), self::port());
+        let data = format!("--datadir={at}/database");
+        let socket = format!("--socket={at}/database.sock");
+        let made =
+            Command::new("mariadb-install-db").args(["--no-defaults", "--user=root", "--skip-test-db", &data]).output();
+        assert!(made.as_ref().is_ok_and(|made| made.status.success()), "{made:?}");
+        let listen = format!("--port={database}");
+        self.daemon(
+            "/usr/sbin/mariadbd",
+            &["--no-defaults", "--user=root", "--bind-address=127.0.0.1", &data, &socket, &listen],
+        );
+        let grant = "create user slurm@'%' identified by 'secret'; grant all on *.* to slurm@'%'";
+        home.until("the database", || {
+            Command::new("mariadb")
+                .args(["--no-defaults", &socket, "-e", grant])
+                .output()
+                .is_ok_and(|done| done.status.success())
+        });
+        let config = format!(
+            "AuthType=auth/munge\nAuthInfo=socket={at}/munge.sock\nDbdHost=127.0.0.1\nDbdPort={port}\nSlurmUser=root\n\
+             LogFile={at}/accounting.log\nPidFile={at}/accounting.pid\nStorageType=accounting_storage/mysql\n\
+             StorageHost=127.0.0.1\nStoragePort={database}\nStorageUser=slurm\nStoragePass=secret\nStorageLoc=accounting\n"
+        );
+        let file = self.folder.join("slurmdbd.conf");
+        fs::write(&file, config).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        self.daemon("/usr/sbin/slurmdbd", &["-D"]);
+        home.until("the accounting", || {
+            Command::new("sacctmgr")
+                .args(["-n", "show", "cluster"])
+                .env("SLURM_CONF", self.folder.join("slurm.conf"))
+                .output()
+                .unwrap()
+                .status
+                .success()
+        });
     }
 
     fn daemon(&mut self, program: &str, args: &[&str]) {
@@ -108,6 +172,10 @@ impl Slurm {
 
 impl Drop for Slurm {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let told = fs::read_to_string(self.folder.join("c.log")).unwrap_or_default();
+            eprintln!("{}\n{}", self.says("squeue", &["-h", "-o", "%i %j %T %r %N"]), told);
+        }
         self.says("scancel", &["--user=root"]);
         // Its steps are ended by the node, which must not go before them.
         for _ in 0..100 {
@@ -120,6 +188,19 @@ impl Drop for Slurm {
             let _ = daemon.kill();
             let _ = daemon.wait();
         }
+    }
+}
+
+fn port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A job that Slurm says is completing is over for everybody else, but it may say so for minutes.
+fn in_the_end(what: &str, so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(240);
+    while !so() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(200));
     }
 }
 
@@ -182,8 +263,34 @@ fn jobs_are_batch_jobs_of_a_real_slurm() {
     assert_eq!(home.ended("first")["status"], "Completed", "{}", why("first"));
     let steps: String = (1..=25).map(|n| format!("step {n}\n")).collect();
     assert_eq!(home.log("first"), steps, "{}", why("first"));
-    home.until("an empty queue", || slurm.says("squeue", &["-h"]).is_empty());
-    home.until("a clean home", || attempts(&slurm.folder.join("user")) == 0);
+    in_the_end("an empty queue", || slurm.says("squeue", &["-h"]).is_empty());
+    in_the_end("a clean home", || attempts(&slurm.folder.join("user")) == 0);
+}
+
+#[test]
+fn what_slurm_has_forgotten_its_accounting_tells() {
+    let home = Home::new();
+    let Some(slurm) = Slurm::accounted(&home) else { return };
+    slurm.serve(&home);
+    home.file("hpc.yml", "type: slurm\nname: hpc\npartition: main\n");
+    home.ok(&["compute", "attach", "-f", "hpc.yml"]);
+    home.begin("lost", "sleep 601", "compute: azureml:hpc\nproperties: {peregrine.max_retries: '0'}");
+    home.until_status("lost", "Running");
+    // Its owner takes it back in Slurm while the server is away, with everything that could leave a word.
+    home.ok(&["server", "stop"]);
+    let id = slurm.says("squeue", &["-h", "-o", "%A"]).trim().to_owned();
+    slurm.says("scancel", &["--signal=KILL", "--full", &id]);
+    in_the_end("Slurm to forget it", || slurm.says("squeue", &["-h", "-t", "all"]).is_empty());
+    // Slurm is told here to look for processes by their group alone.
+    for (pid, _) in processes_with("sleep 601") {
+        signal(pid, "KILL");
+    }
+    slurm.serve(&home);
+    let ended = home.ended("lost");
+    let why = home.ok(&["job", "why", "-n", "lost"]);
+    assert_eq!(ended["status"], "Failed", "{why}");
+    assert!(why.contains("it was canceled in Slurm"), "{why}");
+    in_the_end("a clean home", || attempts(&slurm.folder.join("user")) == 0);
 }
 
 #[test]

@@ -55,6 +55,24 @@ const NEEDS: &[Need] = &[
         package: "slurm-client",
         used_by: "tests of Slurm clusters",
     },
+    Need {
+        program: "sh",
+        args: &["-c", "test -x /usr/sbin/slurmdbd"],
+        package: "slurmdbd",
+        used_by: "tests of Slurm's accounting",
+    },
+    Need {
+        program: "/usr/sbin/mariadbd",
+        args: &["--version"],
+        package: "mariadb-server-core",
+        used_by: "tests of Slurm's accounting",
+    },
+    Need {
+        program: "mariadb",
+        args: &["--version"],
+        package: "mariadb-client-core",
+        used_by: "tests of Slurm's accounting",
+    },
     Need { program: "/usr/sbin/munged", args: &["-V"], package: "munge", used_by: "tests of Slurm clusters" },
 ];
 
