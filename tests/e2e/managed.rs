@@ -253,25 +253,37 @@ fn a_program_that_fails_hangs_and_lies_still_brings_nodes_in_the_end() {
         "name: crew\ntype: amlcompute\nmax_instances: 2\nprovider: {type: command, program: absent}\n",
     );
     home.run(&["compute", "create", "-f", "crew.yml"]).must(2, &["`absent list` does not start"]);
-    // A machine that was made for this cluster and that nobody knows of.
-    fs::create_dir_all(folder.join("crew-0000ff")).unwrap();
+    // Machines of other clusters that the program serves too.
+    let others = ["crew-0000ff", "crew-big-0000ff", "crew-ffffffff-0000ff"];
+    others.iter().for_each(|name| fs::create_dir_all(folder.join(name)).unwrap());
     create(
         &home,
         "max_instances: 2\nidle_time_before_scale_down: 300\nprovider: {type: command, program: lab, timeout_seconds: 2}",
     );
     home.begin("work", "echo done", ON);
     home.until("the first reason", || why(&home, "work").contains("no quota for crew-"));
+    // A machine that was made for this cluster and that nobody knows of.
+    let calls = fs::read_to_string(folder.join("calls")).unwrap();
+    let named = calls.lines().find_map(|line| line.strip_prefix("create ")).unwrap();
+    let orphan = format!("{}0000ff", &named[..named.len() - 6]);
+    fs::create_dir_all(folder.join(&orphan)).unwrap();
     assert_eq!(home.ended("work")["status"], "Completed", "{}", why(&home, "work"));
     let calls = fs::read_to_string(folder.join("calls")).unwrap();
     // One that failed, one that hung, one that lied, one that came: each under a name of its own, each taken away if it may be there.
     let made: Vec<&str> = calls.lines().filter_map(|line| line.strip_prefix("create ")).collect();
     assert_eq!(made.len(), 4, "{calls}");
     assert!(made[..2].iter().all(|name| calls.contains(&format!("delete {name}"))), "{calls}");
-    assert!(calls.contains("delete crew-0000ff"), "{calls}");
+    home.until("the orphan to go", || !folder.join(&orphan).exists());
     let shown = home.json(&["compute", "show", "-n", "crew"]);
     assert!(shown["errors"].as_array().is_some_and(|errors| !errors.is_empty()), "{shown}");
     home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
-    assert!(agents(&home).is_empty() && fs::read_dir(&folder).unwrap().count() == 2, "calls and mode are left");
+    assert!(others.iter().all(|name| folder.join(name).exists()), "what is another's stays");
+    assert!(agents(&home).is_empty());
+    assert_eq!(
+        fs::read_dir(&folder).unwrap().count(),
+        2 + others.len(),
+        "calls and mode are left, and what is another's"
+    );
 }
 
 #[test]
@@ -316,10 +328,9 @@ fn passes(home: &Home) -> Vec<PathBuf> {
 #[test]
 fn a_node_works_by_a_certificate_that_is_renewed_and_dies_with_the_node() {
     let home = Home::new();
-    home.configure("[server]\nnode_certificate_seconds = 6\n");
+    home.configure("[server]\nnode_certificate_seconds = 10\n");
     create(&home, "max_instances: 1\nidle_time_before_scale_down: 300");
-    let steps = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo step $i; sleep 1; done";
-    home.begin("steps", steps, ON);
+    home.begin("steps", "for i in $(seq 15); do echo step $i; sleep 1; done", ON);
     home.until_status("steps", "Running");
     let file = passes(&home).pop().expect("a node keeps what speaks for it");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -330,14 +341,18 @@ fn a_node_works_by_a_certificate_that_is_renewed_and_dies_with_the_node() {
     assert!(signal(agents(&home)[0], "KILL"));
     assert!(home.kill("server"));
     assert_eq!(home.ended("steps")["status"], "Completed", "{}", why(&home, "steps"));
-    let all: String = (1..=12).map(|n| format!("step {n}\n")).collect();
+    let all: String = (1..=15).map(|n| format!("step {n}\n")).collect();
     assert_eq!(home.log("steps"), all, "{}", why(&home, "steps"));
     let hello = home.stream("echo hello", ON);
     assert_eq!((hello.code, hello.out.as_str()), (Some(0), "hello\n"), "{}", hello.err);
 
     // Whoever has copied everything of a node has nothing once the node is gone.
     let stolen = home.path().join("stolen.pem");
-    let copied = fs::read_to_string(&file).unwrap();
+    let (old, mut copied) = (fs::read_to_string(&file).unwrap(), String::new());
+    home.until("one that has just been renewed", || {
+        copied = fs::read_to_string(&file).unwrap_or_default();
+        !copied.is_empty() && copied != old
+    });
     let (claim, identity) = copied.split_once('\n').unwrap();
     fs::write(&stolen, identity).unwrap();
     let poll = || {
@@ -471,6 +486,7 @@ fn the_clock_of_a_node_may_be_wrong_by_an_hour_either_way() {
         let (began, over) = (time(&kept["started_at"]), time(&kept["ended_at"]));
         let heard = time(&ended["creation_context"]["last_modified_at"]);
         assert!(made <= began && began <= over && over <= heard, "{ended}");
+        assert!(began < over, "its duration is not lost: {ended}");
         home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
         leave_nothing(&folder);
     }

@@ -79,6 +79,7 @@ impl Reporter {
         server: Arc<Server>,
         facts: NodeFacts,
         part: Option<u32>,
+        clock: fn() -> Timestamp,
         recorded: mpsc::UnboundedSender<AttemptId>,
     ) {
         loop {
@@ -92,9 +93,10 @@ impl Reporter {
                 self.bell.notified().await;
                 continue;
             }
-            let batch = ReportBatch { facts: facts.clone(), reports, samples, part };
+            let mut batch = ReportBatch { facts: facts.clone(), reports, samples, part, sent_at: None };
             let mut tries = 0;
             let answer = loop {
+                batch.sent_at = Some(clock());
                 match server.post::<ReportAnswer>("/agent/v1/report", &batch).await {
                     Ok(answer) => break answer,
                     Err(CallError::NoAddress) => {}

@@ -92,7 +92,7 @@ pub(crate) async fn start(settings: Settings, outpost: Option<Outpost>, part: Op
     supervisor.recover();
     detach("supervisor", supervisor.run(inbox));
     let (done, recorded) = mpsc::unbounded_channel();
-    detach("reporter", reporter.run(Arc::clone(&cx.server), facts.clone(), part, done));
+    detach("reporter", reporter.run(Arc::clone(&cx.server), facts.clone(), part, cx.settings.clock, done));
     detach("sampler", sample(Arc::clone(&cx)));
     Ok(Working { cx, facts, messages, recorded })
 }

@@ -102,6 +102,28 @@ pub struct ReportBatch {
     /// Which part of its attempt the agent runs, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<u32>,
+    /// What the agent's clock says at the moment of sending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_at: Option<Timestamp>,
+}
+
+/// A clock that differs by less than this is right: the rest may be the way.
+const RIGHT_MS: i64 = 30_000;
+
+impl ReportBatch {
+    /// The same with times as the receiver's clock would have told them, where the sender's is wrong.
+    #[must_use]
+    pub fn heard_at(mut self, now: Timestamp) -> ReportBatch {
+        let behind = self.sent_at.map_or(0, |sent| now.0.saturating_sub(sent.0));
+        if behind.abs() >= RIGHT_MS {
+            let reports = self.reports.iter_mut().map(|report| &mut report.at);
+            for at in reports.chain(self.samples.iter_mut().map(|sample| &mut sample.at)) {
+                at.0 = at.0.saturating_add(behind);
+            }
+            self.sent_at = Some(now);
+        }
+        self
+    }
 }
 
 /// The server's answer: attempts whose end it has recorded.
@@ -143,4 +165,37 @@ pub struct PollAnswer {
     /// The node is about to go: end what runs, and leave once idle.
     #[serde(default)]
     pub leave: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_wrong_clock_tells_is_put_right_and_what_the_way_took_is_not() {
+        let now = Timestamp(10_000_000);
+        let told = |sent: i64, at: i64| {
+            let attempt = AttemptId::parse("att_1_0").unwrap();
+            let report = Report { attempt, at: Timestamp(at), what: What::Returned };
+            let sample = Sample {
+                at: Timestamp(at),
+                cpu_percent: 0.0,
+                memory_used_bytes: 0,
+                memory_total_bytes: 0,
+                gpus: Vec::new(),
+            };
+            let (node, boot_id, version) = ("n".to_owned(), "b".to_owned(), "1".to_owned());
+            let facts = NodeFacts { node, boot_id, version, capacity: Resources::default(), gpu_models: Vec::new() };
+            let (reports, samples) = (vec![report], vec![sample]);
+            let batch =
+                ReportBatch { facts, reports, samples, part: None, sent_at: Some(Timestamp(sent)) }.heard_at(now);
+            assert_eq!(batch.reports[0].at, batch.samples[0].at);
+            batch.reports[0].at.0
+        };
+        // An hour behind, an hour ahead, ten seconds on the way, and as far off as can be written.
+        assert_eq!(told(6_400_000, 6_390_000), 9_990_000);
+        assert_eq!(told(13_600_000, 13_599_000), 9_999_000);
+        assert_eq!(told(9_990_000, 9_980_000), 9_980_000);
+        assert_eq!(told(i64::MIN, i64::MIN), -1);
+    }
 }

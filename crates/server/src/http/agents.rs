@@ -56,6 +56,7 @@ pub(crate) async fn report(
     Extension(caller): Extension<Caller>,
     Body(batch): Body<ReportBatch>,
 ) -> Result<Json<ReportAnswer>, Problem> {
+    let batch = batch.heard_at(app.now());
     match &caller.who {
         Who::Attempt(attempt) => return parts::report(&app, attempt, batch).await.map(Json),
         Who::Machine { cluster, machine, .. } => {

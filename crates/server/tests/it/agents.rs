@@ -162,7 +162,7 @@ async fn readings_of_the_node_are_shown_with_the_job_that_ran_then() {
     let at = server::clock::now();
     let sample = |at| Sample { at, cpu_percent: 50.0, memory_used_bytes: 1, memory_total_bytes: 2, gpus: Vec::new() };
     let samples = vec![sample(at), sample(at), sample(Timestamp(at.0 - 3_600_000))];
-    let batch = ReportBatch { facts: facts("boot"), reports: Vec::new(), samples, part: None };
+    let batch = ReportBatch { facts: facts("boot"), reports: Vec::new(), samples, part: None, sent_at: None };
     server.agent.post::<ReportAnswer>("/agent/v1/report", &batch).await.unwrap();
     let shown = server.get("jobs/sampled/samples").await.expect(200);
     assert_eq!(shown["value"].as_array().unwrap().len(), 1, "{shown}");
@@ -195,7 +195,7 @@ async fn poll_until(server: &Server, boot: &str, job: &str, status: &str) {
 pub(crate) async fn report(server: &Server, attempt: &AttemptId, what: Vec<What>) -> ReportAnswer {
     let at = server::clock::now();
     let reports = what.into_iter().map(|what| Report { attempt: attempt.clone(), at, what }).collect();
-    let batch = ReportBatch { facts: facts("boot"), reports, samples: Vec::new(), part: None };
+    let batch = ReportBatch { facts: facts("boot"), reports, samples: Vec::new(), part: None, sent_at: None };
     server.agent.post("/agent/v1/report", &batch).await.unwrap()
 }
 

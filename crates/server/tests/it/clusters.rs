@@ -104,7 +104,7 @@ impl Launched<'_> {
     async fn report(&self, part: u32, what: Vec<What>) -> ReportAnswer {
         let at = server::clock::now();
         let reports = what.into_iter().map(|what| Report { attempt: self.attempt().clone(), at, what }).collect();
-        let batch = ReportBatch { facts: node(), reports, samples: Vec::new(), part: Some(part) };
+        let batch = ReportBatch { facts: node(), reports, samples: Vec::new(), part: Some(part), sent_at: None };
         self.pod.post("/agent/v1/report", &batch).await.unwrap()
     }
 
@@ -361,7 +361,7 @@ async fn clocks_elsewhere_do_not_make_things_happen_in_the_future() {
     one.poll(0, "a", false).await;
     let at = Timestamp(server::clock::now().0 + 3_600_000);
     let reports = vec![Report { attempt: one.attempt().clone(), at, what: What::Started { pid: 1 } }];
-    let batch = ReportBatch { facts: node(), reports, samples: Vec::new(), part: Some(0) };
+    let batch = ReportBatch { facts: node(), reports, samples: Vec::new(), part: Some(0), sent_at: None };
     one.pod.post::<ReportAnswer>("/agent/v1/report", &batch).await.unwrap();
     let job = server.store.read(|tx| tx.job("default", "skewed")).await.unwrap().unwrap().job;
     assert!(job.state.started_at().unwrap() <= server::clock::now());

@@ -438,7 +438,8 @@ async fn replica(server: &Server, name: &'static str) -> AttemptId {
 async fn report(server: &Server, attempt: &AttemptId, what: Vec<What>) {
     let at = server::clock::now();
     let reports = what.into_iter().map(|what| Report { attempt: attempt.clone(), at, what }).collect();
-    let batch = ReportBatch { facts: crate::agents::facts("boot"), reports, samples: Vec::new(), part: None };
+    let batch =
+        ReportBatch { facts: crate::agents::facts("boot"), reports, samples: Vec::new(), part: None, sent_at: None };
     let _: Value = server.agent.post("/agent/v1/report", &batch).await.unwrap();
 }
 

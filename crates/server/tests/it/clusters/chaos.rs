@@ -256,7 +256,7 @@ impl<'s> Chaos<'s> {
         let what = self.pods[attempt].1[part].outbox.clone();
         let reports = what.into_iter().map(|what| Report { attempt: attempt.clone(), at: clock(), what }).collect();
         let part_id = Some(u32::try_from(part).unwrap());
-        let batch = ReportBatch { facts: node(), reports, samples: Vec::new(), part: part_id };
+        let batch = ReportBatch { facts: node(), reports, samples: Vec::new(), part: part_id, sent_at: None };
         let mut answer = None;
         for _ in 0..1 + u64::from(self.faults && self.chance.one_in(4)) {
             answer = self.ask::<ReportAnswer>(client, "/agent/v1/report", &batch).await;

@@ -97,7 +97,7 @@ async fn an_agent_tells_of_its_own_attempt_only() {
     let two = operator.launch("two", json!({})).await;
     let what = over(Outcome::Completed);
     let reports = vec![Report { attempt: two.attempt().clone(), at: server::clock::now(), what }];
-    let batch = json!(ReportBatch { facts: node(), reports, samples: Vec::new(), part: Some(0) });
+    let batch = json!(ReportBatch { facts: node(), reports, samples: Vec::new(), part: Some(0), sent_at: None });
     ask(&one.pod, Method::POST, "/agent/v1/report", Some(batch)).await.refused(403);
     assert_eq!(two.status().await, "Queued");
 }

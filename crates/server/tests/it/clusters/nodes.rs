@@ -47,7 +47,7 @@ impl Agent {
     async fn report(&self, attempt: &AttemptId, what: Vec<What>) -> Vec<AttemptId> {
         let at = server::clock::now();
         let reports = what.into_iter().map(|what| Report { attempt: attempt.clone(), at, what }).collect();
-        let batch = ReportBatch { facts: super::node(), reports, samples: Vec::new(), part: None };
+        let batch = ReportBatch { facts: super::node(), reports, samples: Vec::new(), part: None, sent_at: None };
         self.0.post::<ReportAnswer>("/agent/v1/report", &batch).await.unwrap().recorded
     }
 
