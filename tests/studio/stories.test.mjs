@@ -15,7 +15,7 @@ const DIALOGS = (job) => [
   [job, ["Run again…", "Register…"]],
   ["/models/classifier", ["Deploy…"]],
   ["/compute", ["Kubernetes…", "A machine over SSH…", "Slurm…", "A cluster of nodes…", "A pool of targets…"]],
-  ["/workspace", ["New token…", "Give a role…", "Set a quota…"]],
+  ["/workspace", ["New token…", "Give a role…", "New team…", "Set a quota…"]],
 ];
 
 before(async () => {
@@ -200,7 +200,7 @@ test("models, compute and the workspace are shown", async () => {
   }
 });
 
-test("an owner gives tokens, roles and quotas, and takes them away", async () => {
+test("an owner gives tokens, roles, teams and quotas, and takes them away", async () => {
   await open("/workspace");
   await page.getByRole("button", { name: "New token…" }).click();
   await page.getByLabel("Whose").fill("ada");
@@ -225,6 +225,19 @@ test("an owner gives tokens, roles and quotas, and takes them away", async () =>
   await page.getByRole("combobox", { name: "To" }).selectOption({ label: (await page.getByRole("option", { name: /^ada/ }).textContent()) ?? "" });
   await page.getByRole("button", { name: "Give it" }).click();
   await people.getByRole("row", { name: /ada contributor/ }).waitFor();
+  const [asks, teams] = [page.getByRole("dialog"), page.getByRole("table", { name: "Teams" })];
+  await page.getByRole("button", { name: "New team…" }).click();
+  await asks.getByLabel("Name", { exact: true }).fill("vision");
+  await asks.getByLabel("People").fill("zoe");
+  await asks.getByRole("button", { name: "Make it" }).click();
+  await asks.getByText(/`zoe`/).waitFor();
+  await asks.getByLabel("People").fill("ada\n");
+  await asks.getByRole("button", { name: "Make it" }).click();
+  await teams.getByRole("row", { name: /vision ada/ }).waitFor();
+  assert.match(world.cli("workspace", "team", "-n", "default", "-o", "json"), /"vision"/);
+  page.once("dialog", (dialog) => dialog.accept());
+  await page.getByRole("button", { name: "Remove team vision" }).click();
+  await teams.waitFor({ state: "detached" });
   page.once("dialog", (dialog) => dialog.accept());
   await page.getByRole("button", { name: "Revoke the token of ada" }).click();
   await page.getByRole("table", { name: "Tokens" }).getByRole("row", { name: /ada revoked/ }).waitFor();

@@ -8,6 +8,7 @@ import { useScope } from "../parts/scope.ts";
 import { Ago, Badge, Card, Copy, Facts, List, Wait } from "../parts/show.tsx";
 import { People } from "./workspace/people.tsx";
 import { Quotas } from "./workspace/quotas.tsx";
+import { Teams } from "./workspace/teams.tsx";
 import { Tokens } from "./workspace/tokens.tsx";
 
 export function WorkspacePage() {
@@ -29,6 +30,7 @@ export function WorkspacePage() {
         </Card>
         <Stores />
         {owns ? <People /> : <Card title="People"><p className="dim">Owners of the workspace see who has which role.</p></Card>}
+        <Teams />
         <Quotas />
       </div>
       {session.everywhere === "owner" && <Tokens />}
