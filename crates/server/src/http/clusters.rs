@@ -6,7 +6,7 @@
 pub(crate) mod attach;
 pub(crate) mod launch;
 mod news;
-mod poll;
+pub(crate) mod poll;
 
 pub(crate) use news::report;
 pub(crate) use poll::poll;

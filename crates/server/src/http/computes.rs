@@ -189,7 +189,8 @@ pub(crate) async fn delete(
         return Err(Problem::bad(format!("`underlyingResourceAction` is `Delete` or `Detach`, not `{action}`")));
     }
     let (key, name, now) = (workspace.name.clone(), at.name.clone(), app.now());
-    if asked.get("force").is_some_and(|word| word.eq_ignore_ascii_case("true")) {
+    let forced = asked.get("force").is_some_and(|word| word.eq_ignore_ascii_case("true"));
+    if forced {
         detach::clear(&app, &workspace.name, &name, &caller.name).await?;
     }
     let ticket = Ticket::new(&app, &workspace.subscription);
@@ -197,7 +198,7 @@ pub(crate) async fn delete(
     change::change(&app, move |tx| {
         let row = find(tx, &key, &name)?;
         conditions.hold(&format!("compute target `{name}`"), Some(&view::mark(&row)))?;
-        detach::is_clear(tx, &key, &row.name)?;
+        detach::is_clear(tx, &key, &row.name, forced)?;
         if let (managed::KIND, Some(target)) = (check::kind_of(&row).as_str(), tx.target(&key, &row.name)?) {
             return Ok(managed::delete(tx, (&key, &row), target, (&done, &resource), now)?);
         }

@@ -189,7 +189,8 @@ async fn lose_missing(app: &App, name: &str, poll: &ClusterPoll) -> Result<(), P
         lost.map(|(attempt, _)| attempt.clone()).collect::<Vec<_>>()
     });
     if !lost.is_empty() {
-        count(app, app.store.write(move |tx| lose(tx, lost, now)).await?);
+        let why = "nothing of it is left on the cluster, and its agent was not heard of either";
+        count(app, app.store.write(move |tx| lose(tx, lost, why, now)).await?);
     }
     Ok(())
 }
@@ -205,8 +206,13 @@ fn missing(tx: &mut Tx<'_>, cluster: &str, holds: &HashSet<AttemptId>) -> Result
     Ok(missing)
 }
 
-fn lose(tx: &mut Tx<'_>, lost: Vec<AttemptId>, now: Timestamp) -> Result<Vec<&'static str>, Error> {
-    let why = "nothing of it is left on the cluster, and its agent was not heard of either";
+/// Ends attempts that nobody tells of any more; how their jobs have ended, where they have.
+pub(crate) fn lose(
+    tx: &mut Tx<'_>,
+    lost: Vec<AttemptId>,
+    why: &str,
+    now: Timestamp,
+) -> Result<Vec<&'static str>, Error> {
     let mut ended = Vec::new();
     for attempt in lost {
         let Some(mut change) = Change::of_attempt(tx, &attempt)? else { continue };

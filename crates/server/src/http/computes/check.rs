@@ -192,6 +192,9 @@ fn mistakes(kind: &str, inner: &Value) -> Vec<Mistake> {
             shape(named, &at, &mut bad);
         }
     }
+    if matches!(kind, "Kubernetes" | "AKS") {
+        pods(inner, &mut bad);
+    }
     if kind == POOL {
         pool(inner, &mut bad);
     }
@@ -206,6 +209,20 @@ fn mistakes(kind: &str, inner: &Value) -> Vec<Mistake> {
         ));
     }
     bad
+}
+
+/// How pods of a target are confined, in either spelling.
+fn pods(inner: &Value, bad: &mut Vec<Mistake>) {
+    for key in ["podSecurity", "pod_security"] {
+        word(inner, key, &["baseline", "restricted"], bad);
+    }
+    for key in ["runAsUser", "run_as_user"] {
+        let Some(id) = inner.get(key).and_then(api::arm::scalar) else { continue };
+        if !id.parse::<u32>().is_ok_and(|id| id > 0) {
+            let what = format!("`{id}` is not the id of a user who is not root");
+            bad.push(Mistake::new(format!("properties.{key}"), what, "write a number such as 1000"));
+        }
+    }
 }
 
 /// Who makes way is ours to say where we give out the places.
@@ -360,6 +377,14 @@ mod tests {
             (json!({"properties": {}}), "`AmlCompute`"),
             (json!({"properties": {"computeType": "Abacus"}}), "`Kubernetes`"),
             (json!({"properties": {"computeType": "Kubernetes", "properties": 3}}), "not an object"),
+            (
+                json!({"properties": {"computeType": "Kubernetes", "properties": {"pod_security": "strict"}}}),
+                "`baseline` or `restricted`",
+            ),
+            (
+                json!({"properties": {"computeType": "Kubernetes", "properties": {"runAsUser": "root"}}}),
+                "not the id of a user",
+            ),
             (aml(json!({})), "size of the machines"),
             (aml(json!({"vmSize": "Standard_DS3_v3"})), "Standard_DS3_v2"),
             (

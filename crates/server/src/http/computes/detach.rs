@@ -2,28 +2,39 @@
 
 use crate::{
     app::App,
-    http::{agents, change::Halt, jobs},
+    http::{
+        agents,
+        change::Halt,
+        clusters::{SILENT_MS, poll},
+        jobs,
+    },
     problem::Problem,
 };
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 use store::{Bell, Tx};
 use tokio::time::Instant;
 
 /// How long canceled jobs are waited for.
 const PATIENCE: Duration = Duration::from_secs(45);
+/// How often it is looked whether somebody answers there.
+const AGAIN: Duration = Duration::from_secs(5);
 /// How many of them a message names.
 const NAMED: usize = 5;
 
-/// Whether no job of a target is still open; a refusal that names those that are.
-pub(super) fn is_clear(tx: &mut Tx<'_>, workspace: &str, name: &str) -> Result<(), Halt> {
+/// Whether no job of a target is still open; a refusal that names those that are, and what to do that was not done yet.
+pub(super) fn is_clear(tx: &mut Tx<'_>, workspace: &str, name: &str, forced: bool) -> Result<(), Halt> {
     let open = tx.open_jobs_of(workspace, name)?;
     if open.is_empty() {
         return Ok(());
     }
     let names: Vec<String> = open.iter().take(NAMED).map(|(_, name)| format!("`{name}`")).collect();
     let more = if open.len() > NAMED { ", …" } else { "" };
+    let next = match forced {
+        true => "they were told to end and are still at it: try again in a minute",
+        false => "wait for them, or detach with `--force` to cancel them",
+    };
     let message = format!(
-        "compute target `{name}` has {} jobs that have not ended ({}{more}); wait for them, or detach with `--force` to cancel them",
+        "compute target `{name}` has {} jobs that have not ended ({}{more}); {next}",
         open.len(),
         names.join(", ")
     );
@@ -47,11 +58,34 @@ pub(super) async fn clear(app: &App, workspace: &str, name: &str, by: &str) -> R
     }
     let deadline = Instant::now() + PATIENCE;
     loop {
+        if give_up(app, workspace, name).await? {
+            return Ok(());
+        }
         let (key, target) = (workspace.to_owned(), name.to_owned());
         let open = app.store.read(move |tx| tx.open_jobs_of(&key, &target)).await?;
         if open.is_empty() || Instant::now() >= deadline {
             return Ok(());
         }
-        let _ = tokio::time::timeout_at(deadline, bell.changed()).await;
+        let _ = tokio::time::timeout_at(deadline.min(Instant::now() + AGAIN), bell.changed()).await;
     }
+}
+
+/// Where what is behind a target has long been silent nobody will tell of the end of jobs there: they are over for us. A
+/// cluster that comes back is told to remove them.
+async fn give_up(app: &App, workspace: &str, name: &str) -> Result<bool, Problem> {
+    let (key, target, now) = (workspace.to_owned(), name.to_owned(), app.now());
+    let given = app.store.write(move |tx| {
+        let Some(row) = tx.target(&key, &target)? else { return Ok(None) };
+        if tx.cluster(&row.cluster)?.is_none_or(|cluster| cluster.answers(now, SILENT_MS)) {
+            return Ok(None);
+        }
+        let open: HashSet<i64> = tx.open_jobs_of(&key, &target)?.into_iter().map(|(seq, _)| seq).collect();
+        let all = tx.attempts_on(&row.cluster)?.into_iter().map(|(attempt, _)| attempt);
+        let lost = all.filter(|attempt| attempt.parts().is_some_and(|(seq, _)| open.contains(&seq))).collect();
+        poll::lose(tx, lost, "what is behind its target does not answer, and it may still run there", now).map(Some)
+    });
+    let given = given.await?;
+    let silent = given.is_some();
+    agents::count(app, given.into_iter().flatten());
+    Ok(silent)
 }

@@ -151,3 +151,22 @@ async fn a_target_with_jobs_is_not_detached_unless_they_are_canceled_with_it() {
     }
     assert_eq!(operator.poll(std::slice::from_ref(one.attempt())).await.remove, [one.attempt().clone()]);
 }
+
+#[tokio::test]
+async fn a_target_on_a_cluster_that_is_gone_for_good_can_be_detached() {
+    let server = Server::start().await;
+    let operator = Operator::attached(&server).await;
+    let one = operator.launch("busy", json!({})).await;
+    one.poll(0, "a", false).await;
+    one.report(0, vec![What::Started { pid: 1 }]).await;
+    let name = server.store.read(|tx| tx.target("default", "lab")).await.unwrap().unwrap().cluster;
+    let long_ago = domain::Timestamp(server::clock::now().0 - 3_600_000);
+    server.store.write(move |tx| tx.see_cluster(&name, 0, long_ago)).await.unwrap();
+    let gone = server.delete("computes/lab?underlyingResourceAction=Detach&force=true").await;
+    assert_eq!(gone.status, 202, "{}", gone.text());
+    server.get("computes/lab").await.refused(404);
+    let job = server.get("jobs/busy").await.expect(200);
+    assert_eq!(job["properties"]["status"], "Canceled", "{job}");
+    // One that comes back all the same is told to remove it.
+    assert_eq!(operator.poll(std::slice::from_ref(one.attempt())).await.remove, [one.attempt().clone()]);
+}
