@@ -122,6 +122,12 @@ class Pods:
         self.ready.wait()
 
     def watch(self):
+        # The API server ends a watch that is slow to read; a new one begins with everything there is.
+        while True:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                self.follow()
+
+    def follow(self):
         line = self.cluster.connect()
         query = f"watch=1&timeoutSeconds=3600&labelSelector={self.label}"
         line.request("GET", f"/api/v1/namespaces/{SPACE}/pods?{query}", headers=self.cluster.head)
@@ -170,7 +176,7 @@ class Ours:
         self.log = open(Path(server.folder, "operator.log"), "w")
         self.operator = subprocess.Popen([
             BIN, "operator", "--server", f"http://127.0.0.1:{server.port}", "--token-file", f"{server.folder}/token",
-            "--image", self.cluster.facts["PEREGRINE_IMAGE"], "--namespace", SPACE, "--listen", f"127.0.0.1:{free_port()}",
+            "--image", self.cluster.facts["PEREGRINE_IMAGE"], "--namespace", "default", "--listen", f"127.0.0.1:{free_port()}",
             "--kubeconfig", self.cluster.facts["KUBECONFIG"], "--settings", '{"enableTraining": true, "memoryReservation": false}',
         ], env=server.env, stderr=self.log)
         deadline = time.time() + 120
@@ -237,6 +243,8 @@ def abreast(act, items):
 
 def copies(cluster, job, apply=True):
     """The same Volcano Job under other names, as a bare client would send it: applied, or created."""
+    # Volcano may take a Job for one of the same name that was deleted a while ago, and make nothing of it.
+    run = time.monotonic_ns()
     plain = lambda labels: {key: value for key, value in labels.items() if not key.startswith("peregrine.dev/")}
     spec, meta = json.loads(json.dumps(job["spec"])), job["metadata"]
     template = spec["tasks"][0]["template"]["metadata"]
@@ -244,9 +252,9 @@ def copies(cluster, job, apply=True):
 
     def make(n):
         labels = {"labels": plain(meta["labels"]), "annotations": meta["annotations"]}
-        body = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": f"copy-{n}", **labels}, "spec": spec}
+        body = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": f"copy-{run}-{n}", **labels}, "spec": spec}
         if apply:
-            path = f"{VOLCANO_JOBS}/copy-{n}?fieldManager=bench"
+            path = f"{VOLCANO_JOBS}/copy-{run}-{n}?fieldManager=bench"
             status, answer = cluster.ask("PATCH", path, body, "application/apply-patch+yaml")
         else:
             status, answer = cluster.ask("POST", VOLCANO_JOBS, body)

@@ -92,12 +92,12 @@ fn jobs_live_on_a_real_node_from_install_to_uninstall() {
         ("another attempt", tried_again_after_its_pod_is_killed),
         ("endpoints", serving::a_model_is_replaced_and_its_pods_killed_without_a_lost_request),
         ("the corpus's endpoint", blue_green::the_corpus_by_the_command_line),
+        ("no image", an_image_that_is_nowhere_is_said),
+        ("the SDK", client::the_sdk_attaches_and_runs),
     ];
     let faults: &[Step] = &[
-        ("no image", an_image_that_is_nowhere_is_said),
         ("kubelet stopped", away::a_job_ends_although_its_kubelet_has_stopped),
         ("cut off", away::a_job_that_was_cut_off_runs_once_and_loses_nothing),
-        ("the SDK", client::the_sdk_attaches_and_runs),
         ("the corpus's endpoint by the SDK", blue_green::the_corpus_by_the_sdk),
         ("behind a proxy", away::behind_a_proxy_everything_goes_through_it),
     ];

@@ -12,7 +12,7 @@ mod router;
 use crate::{
     instance_type,
     names::{COMPONENT, OPERATOR, PART_OF, PRODUCT, container_security, pod_security},
-    settings::{Raw, Settings, merged},
+    settings::{self, Raw, Settings, merged},
 };
 use ring::digest;
 use router::Router;
@@ -94,10 +94,13 @@ pub fn objects(install: &Install) -> Vec<Value> {
     all
 }
 
-/// What is of the router alone, there or not.
-pub fn router_objects(install: &Install) -> Vec<Value> {
-    let sheet = Sheet::of(install);
-    router::objects(&sheet).into_iter().chain([router::disruption_budget(&sheet)]).collect()
+/// What settings of before had made and these do not. Of settings that cannot be read any more nobody knows.
+pub fn obsolete(before: &Raw, wanted: &Install) -> Vec<Value> {
+    let Ok(settings) = settings::installed(before) else { return Vec::new() };
+    let earlier = Install { settings, plain: before.clone(), protected: None, ..wanted.clone() };
+    let key = |object: &Value| ["/kind", "/metadata/namespace", "/metadata/name"].map(|at| object.pointer(at).cloned());
+    let kept: Vec<_> = objects(wanted).iter().map(key).collect();
+    objects(&earlier).into_iter().filter(|object| !kept.contains(&key(object))).collect()
 }
 
 /// The definition of instance types, labelled as ours.

@@ -15,7 +15,7 @@ mod fit;
 pub(crate) mod labels;
 mod lead;
 mod link;
-mod metrics;
+pub(crate) mod metrics;
 mod pace;
 mod pods;
 pub(crate) mod refusal;
@@ -143,7 +143,7 @@ async fn work(operator: &Operator, client: &Client, seat: &Seat, metrics: &Arc<M
             image: operator.image.clone(),
             node_selector: operator.settings.node_selector.clone(),
             restricted: operator.settings.jobs_restricted,
-            ip_interface: operator.settings.ip_interface.clone(),
+            ids_are_given: operator.settings.openshift,
             proxy: operator.proxy.clone(),
         }),
         about: About { gangs: if volcano { "volcano" } else { "gates" }.to_owned(), ..about },

@@ -5,8 +5,12 @@
 //! it asks for is what nobody else gets. Invariants: the same node gives the same pod; it has no priority, so it waits for
 //! room and pushes no ordinary work aside.
 
-use crate::{names, quantity, settings::Settings};
+use crate::{names, operator::refusal::is_there, quantity, settings::Settings};
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
 use serde_json::json;
 
 /// Names the node in a label of its pod.
@@ -67,6 +71,24 @@ pub fn pod(node: &Node, settings: &Settings, namespace: &str, image: &str) -> Op
         },
     });
     Some(serde_json::from_value(pod).expect("a pod of ours is a pod"))
+}
+
+/// Makes the pod of a node, in the place of one that has ended: evicted, or gone down with its node.
+pub(crate) async fn keep(pods: &Api<Pod>, pod: &Pod) -> Result<(), kube::Error> {
+    let made = pods.create(&PostParams::default(), pod).await;
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    match made {
+        Err(error) if is_there(&error) => {
+            let there = pods.get_opt(name).await?;
+            let phase = there.and_then(|there| there.status?.phase).unwrap_or_default();
+            if !matches!(phase.as_str(), "Failed" | "Succeeded") {
+                return Ok(());
+            }
+            pods.delete(name, &DeleteParams::default().grace_period(0)).await?;
+            pods.create(&PostParams::default(), pod).await.map(drop)
+        }
+        made => made.map(drop),
+    }
 }
 
 #[cfg(test)]

@@ -25,8 +25,8 @@ pub struct Settings {
     /// Something adds nodes when pods wait: gangs are shown to it whole.
     pub node_autoscaling: bool,
     pub gangs: Gangs,
-    /// The network interface whose address the parts of a job tell each other, where it is not the pod's own.
-    pub ip_interface: Option<String>,
+    /// The cluster gives pods the ids they run as.
+    pub openshift: bool,
     /// A share of each node's memory stays free.
     pub memory_reservation: bool,
     /// Pods of jobs are confined as Pod Security `restricted` says, not `baseline`.
@@ -276,7 +276,6 @@ impl Reading {
         let value = |name: &str| self.values.get(name).map_or_else(|| keys::default(name), String::as_str);
         let truth = |name: &str| keys::truth(value(name)).unwrap_or_default();
         let list = value("jobNamespaces").split(',').map(str::trim).filter(|one| !one.is_empty());
-        let interface = Some(value("amloperator.custom_ip_interface")).filter(|name| !name.is_empty());
         Settings {
             training: truth("enableTraining"),
             node_selector: self.node_selector.clone(),
@@ -287,8 +286,8 @@ impl Reading {
                 "gates" => Gangs::Gates,
                 _ => Gangs::Auto,
             },
-            ip_interface: interface.filter(|_| truth("amloperator.custom_ip_interface_enabled")).map(str::to_owned),
-            memory_reservation: truth("memoryReservation"),
+            openshift: truth("openshift"),
+            memory_reservation: truth("memoryReservation") && truth("enableTraining"),
             jobs_restricted: match self.values.get("jobPodSecurity") {
                 Some(level) => level.eq_ignore_ascii_case("restricted"),
                 // What OpenShift lets ordinary pods do is what `restricted` lets them do.

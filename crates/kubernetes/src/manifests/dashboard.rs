@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// Title, unit and query of each panel, in reading order.
 const PANELS: &[(&str, &str, &str)] = &[
-    ("Attempts by state", "short", "sum by (is) (peregrine_operator_gangs)"),
+    ("Attempts by state", "short", "sum by (is) (peregrine_operator_attempts)"),
     ("Pods that could not report, by reason", "short", "sum by (is) (increase(peregrine_operator_gone_total[1h]))"),
     (
         "Attempts made and removed",
@@ -17,7 +17,7 @@ const PANELS: &[(&str, &str, &str)] = &[
         "ops",
         "rate(peregrine_operator_freed_total[5m]) or rate(peregrine_operator_taken_back_total[5m])",
     ),
-    ("Connected to the server", "short", "max(peregrine_operator_server_connected)"),
+    ("Connected to the server", "short", "max(peregrine_operator_connected)"),
     ("Nodes", "short", "max(peregrine_operator_nodes)"),
     (
         "Memory of the operator",
@@ -56,4 +56,23 @@ fn dashboard() -> Value {
         "templating": {"list": [{"name": "source", "type": "datasource", "query": "prometheus"}]},
         "panels": PANELS.iter().enumerate().map(panel).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PANELS;
+    use crate::operator::metrics::Metrics;
+
+    #[test]
+    fn every_panel_asks_for_something_the_operator_tells() {
+        let told = Metrics::default();
+        told.gone("Evicted");
+        told.attempts([("placed", 1), ("waiting", 0), ("to make", 0)]);
+        let told = told.render();
+        let words = |query: &'static str| query.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        let ours = PANELS.iter().flat_map(|(_, _, query)| words(query)).filter(|word| word.starts_with("peregrine_"));
+        for name in ours {
+            assert!(told.lines().any(|line| line.starts_with(name)), "{name} is not told:\n{told}");
+        }
+    }
 }

@@ -19,7 +19,7 @@ const WATCH: &[&str] = &["get", "list", "watch"];
 const EVERYWHERE: &[Rule] = &[
     Rule("", &["nodes"], WATCH, "what nodes have, and which instance types would fit on them"),
     Rule("", &["pods"], WATCH, "what of a node is free is what no pod has asked for, whoever's it is"),
-    Rule("", &["namespaces"], WATCH, "whether the namespace of a compute target exists, and which cluster this is"),
+    Rule("", &["namespaces"], &["get"], "whether the namespace of a compute target exists, and which cluster this is"),
     Rule("", &["persistentvolumeclaims"], WATCH, "volumes labelled `ml.azure.com/pvc` are mounted into jobs"),
     Rule("amlarc.azureml.com", &["instancetypes"], WATCH, "the instance types that jobs may name"),
     Rule("batch.volcano.sh", &["jobs"], WATCH, "gangs that Volcano starts"),
@@ -36,12 +36,11 @@ const IN_JOBS: &[Rule] = &[
         "a job is pods: make them, release a gang (patch), remove them at the end",
     ),
     Rule("", &["secrets"], &["create"], "the token of one attempt, for its pods; removed with its owner, never read"),
-    Rule("", &["events"], &["list"], "why pods could not be made, as with a quota"),
     Rule("events.k8s.io", &["events"], &["create", "patch"], "tells a job's story to `kubectl describe`"),
     Rule(
         "batch.volcano.sh",
         &["jobs"],
-        &["create", "delete", "deletecollection"],
+        &["create", "deletecollection"],
         "a gang is one of these, where Volcano is there",
     ),
 ];

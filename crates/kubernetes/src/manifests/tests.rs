@@ -165,3 +165,18 @@ fn the_chart_has_the_same_kinds_of_objects_and_no_quoted_expression() {
     assert!(text("values.yaml").contains("image: peregrine:1.2.3"));
     assert!(text("values.schema.json").contains("\"enableTraining\""));
 }
+
+#[test]
+fn what_settings_no_longer_ask_for_is_named_and_nothing_else() {
+    let before = install(&[("serviceMonitor", "True"), ("operatorReplicas", "2")]).plain;
+    let gone = obsolete(&before, &install(&[("jobNamespaces", "team-a")]));
+    let names = shown(&gone);
+    assert!(names.contains(&"ClusterRoleBinding peregrine-jobs".to_owned()), "the right to all namespaces: {names:?}");
+    let kinds: Vec<_> = gone.iter().map(|object| object["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["ClusterRoleBinding", "PodDisruptionBudget", "Service", "ServiceMonitor"]);
+    assert_eq!(
+        shown(&obsolete(&install(&[("jobNamespaces", "a,b")]).plain, &install(&[("jobNamespaces", "b")]))).len(),
+        1
+    );
+    assert_eq!(obsolete(&install(&[]).plain, &install(&[])), Vec::<Value>::new());
+}

@@ -29,15 +29,37 @@ const PULL_AT_MOST: Duration = Duration::from_secs(15);
 /// Value of the component label.
 const CANARY: &str = "canary";
 
-/// Makes every check of a target.
-pub(crate) async fn run(client: &Client, check: &Check, options: &Options, volcano: bool) -> CheckResult {
+/// Makes every check of a target, for the operator of namespace `own`.
+pub(crate) async fn run(
+    client: &Client,
+    check: &Check,
+    options: &Options,
+    (own, volcano): (&str, bool),
+) -> CheckResult {
     let namespace = &check.target.namespace;
-    let mut findings = vec![namespace_exists(client, namespace).await];
+    let mut findings = vec![match whose(namespace, own) {
+        Some(whose) => failed(
+            "namespace",
+            format!(
+                "namespace `{namespace}` is {whose}, and whoever works there could do what it may; make one for jobs: `kubectl create namespace NAME`"
+            ),
+        ),
+        None => namespace_exists(client, namespace).await,
+    }];
     if findings[0].passed {
         findings.push(permitted(client, namespace, volcano).await);
         findings.extend(canary(client, &check.target, options).await);
     }
     CheckResult { id: check.id.clone(), done: true, findings }
+}
+
+/// Whose a namespace is that nobody else's work may run in.
+fn whose(namespace: &str, own: &str) -> Option<&'static str> {
+    match namespace {
+        _ if namespace == own => Some("the extension's own"),
+        _ if namespace.starts_with("kube-") => Some("the cluster's own"),
+        _ => None,
+    }
 }
 
 async fn namespace_exists(client: &Client, name: &str) -> Finding {
@@ -76,7 +98,12 @@ async fn permitted(client: &Client, namespace: &str, volcano: bool) -> Finding {
         return passed("permission", format!("the extension may do what it needs in `{namespace}`"));
     }
     let missing = denied.join(", ");
-    failed("permission", format!("the extension may not {missing} in `{namespace}`; run `peregrine extension upgrade`"))
+    failed(
+        "permission",
+        format!(
+            "the extension may not {missing} in `{namespace}`; run `peregrine extension upgrade`, with `{namespace}` among `jobNamespaces` where that is set"
+        ),
+    )
 }
 
 /// Whether the cluster would let this be done: a group, a resource and a verb.
@@ -97,17 +124,40 @@ pub(crate) async fn may(client: &Client, namespace: &str, what: (&str, &str, &st
 /// Runs a small pod where jobs of the target would run.
 async fn canary(client: &Client, target: &ClusterTarget, options: &Options) -> Vec<Finding> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), &target.namespace);
-    let ours = ListParams::default().labels(&format!("{}={CANARY}", names::COMPONENT));
-    let sweep = async || drop(pods.delete_collection(&DeleteParams::default().grace_period(0), &ours).await);
-    // One of an operator that was cut off may be left.
-    sweep().await;
-    let made = pods.create(&PostParams::default(), &canary_pod(target, options)).await;
-    let findings = match made.map(|pod| pod.metadata.name.unwrap_or_default()) {
-        Ok(name) => watch_canary(client, &target.namespace, &name, options).await,
+    let over = ListParams::default().labels(&format!("{}={CANARY}", names::COMPONENT));
+    let over = over.fields("status.phase!=Pending,status.phase!=Running");
+    // One of an operator that was cut off may be left, and has ended by its deadline; another's may be at it.
+    let at_once = DeleteParams::default().grace_period(0);
+    let _ = pods.delete_collection(&at_once, &over).await;
+    let job = job_pod(target, options);
+    if let Err(error) = pods.create(&PostParams { dry_run: true, ..PostParams::default() }, &job).await {
+        let hint = "where the namespace asks for it, set `pod_security: restricted` on the target or \
+                    `jobPodSecurity=restricted` on the extension";
+        return vec![failed("canary", format!("pods of jobs would be refused: {error}; {hint}"))];
+    }
+    match pods.create(&PostParams::default(), &canary_pod(target, options)).await {
+        Ok(pod) => {
+            let name = pod.metadata.name.unwrap_or_default();
+            let findings = watch_canary(client, &target.namespace, &name, options).await;
+            let _ = pods.delete(&name, &at_once).await;
+            findings
+        }
         Err(error) => vec![failed("canary", format!("a small pod could not be made: {error}"))],
-    };
-    sweep().await;
-    findings
+    }
+}
+
+/// The canary, confined no more than pods of jobs are, and as who they run.
+fn job_pod(target: &ClusterTarget, options: &Options) -> Pod {
+    let mut pod = canary_pod(target, options);
+    let Some(spec) = &mut pod.spec else { return pod };
+    if !options.restricted && !pods::is_restricted(target) {
+        spec.security_context = None;
+        spec.containers.iter_mut().for_each(|container| container.security_context = None);
+    }
+    let setting = |key: &str| target.settings.get(key).filter(|value| !value.is_empty()).cloned();
+    spec.service_account_name = setting("service_account");
+    spec.priority_class_name = setting("priority_class");
+    pod
 }
 
 async fn watch_canary(client: &Client, namespace: &str, name: &str, options: &Options) -> Vec<Finding> {

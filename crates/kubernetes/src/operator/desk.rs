@@ -44,6 +44,8 @@ use tokio::{
 
 /// Changes are gathered for this long before the next decision.
 const GATHER: Duration = Duration::from_millis(50);
+/// And for as many times as long as the last decision took: where there is much to look at, looking takes a small share.
+const SHARE: u32 = 100;
 /// Time passes even where nothing changes.
 const ROUND: Duration = Duration::from_secs(1);
 
@@ -148,7 +150,7 @@ impl Desk {
     pub(crate) async fn run(mut self, mut seen: mpsc::Receiver<Seen>, mut answers: mpsc::Receiver<Answered>) {
         let mut round = interval(ROUND);
         round.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut due: Option<Instant> = None;
+        let (mut due, mut spent): (Option<Instant>, _) = (None, Duration::ZERO);
         loop {
             let at = due.unwrap_or_else(|| Instant::now() + ROUND);
             tokio::select! {
@@ -169,11 +171,13 @@ impl Desk {
                 _ = round.tick() => { due.get_or_insert_with(Instant::now); }
                 () = tokio::time::sleep_until(at), if due.is_some() => {
                     due = None;
+                    let began = Instant::now();
                     self.pass();
+                    spent = began.elapsed();
                     continue;
                 }
             }
-            due.get_or_insert_with(|| Instant::now() + GATHER);
+            due.get_or_insert_with(|| Instant::now() + (spent * SHARE).clamp(GATHER, ROUND));
         }
     }
 
@@ -189,8 +193,10 @@ impl Desk {
         for check in answer.checks {
             if self.checking.insert(check.id.clone()) {
                 let (client, options) = (self.cx.client.clone(), Arc::clone(&self.cx.options));
-                let volcano = self.cx.volcano;
-                self.start(async move { Done::Checked(super::check::run(&client, &check, &options, volcano).await) });
+                let (own, volcano) = (self.cx.namespace.clone(), self.cx.volcano);
+                self.start(async move {
+                    Done::Checked(super::check::run(&client, &check, &options, (&own, volcano)).await)
+                });
             }
         }
         self.facts.wanted |= answer.send_facts;

@@ -104,6 +104,9 @@ pub(crate) fn need(spec: &InstanceTypeSpec, node_selector: &BTreeMap<String, Str
     selector.extend(node_selector.clone());
     let tolerance = |key: &str| Tolerance { key: key.to_owned(), value: "true".to_owned(), ..Tolerance::default() };
     let mut tolerations = vec![tolerance("ml.azure.com/amlarc"), tolerance("ml.azure.com/amlarc-workload")];
+    // Nodes may be kept for one of the targets; which is not asked here, so that nobody is refused what is theirs.
+    let kept = ["ml.azure.com/resource-group", "ml.azure.com/workspace", "ml.azure.com/compute"];
+    tolerations.extend(kept.map(|key| Tolerance { operator: "Exists".to_owned(), ..tolerance(key) }));
     tolerations.extend(spec.tolerations.iter().flatten().map(|given| Tolerance {
         key: given.key.clone().unwrap_or_default(),
         operator: given.operator.clone().unwrap_or_default(),
@@ -158,6 +161,8 @@ mod tests {
         let mut world = World::default();
         let node = json!({
             "metadata": {"name": "n1", "uid": "n", "labels": {"gpu": "a100", "team": "x", "pool": "ml"}},
+            // Kept for one workspace.
+            "spec": {"taints": [{"key": "ml.azure.com/workspace", "value": "team-a", "effect": "NoSchedule"}]},
             "status": {
                 "allocatable": {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2", "amd.com/gpu": "1", "pods": "110"},
                 "conditions": [{"type": "Ready", "status": "True"}],

@@ -67,7 +67,7 @@ impl Seat {
         let mut renewed = Instant::now();
         loop {
             sleep(RENEW_EVERY).await;
-            match timeout(GIVE_UP, self.renew()).await {
+            match timeout(GIVE_UP.saturating_sub(renewed.elapsed()), self.renew()).await {
                 Ok(Ok(true)) => renewed = Instant::now(),
                 Ok(Ok(false)) => return,
                 Ok(Err(error)) => tracing::warn!(error = %error, "cannot renew the lease"),

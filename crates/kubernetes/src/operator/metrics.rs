@@ -136,7 +136,7 @@ impl Metrics {
         self.is_well() && (self.leading.get() == 0 || self.synced.load(Ordering::Relaxed))
     }
 
-    fn render(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);

@@ -41,9 +41,10 @@ pub(crate) struct Options {
     pub(crate) image: String,
     /// Labels of nodes that all work is limited to.
     pub(crate) node_selector: BTreeMap<String, String>,
-    /// Pods are confined as `restricted` says, unless the target says otherwise.
+    /// Pods are confined as `restricted` says, on every target.
     pub(crate) restricted: bool,
-    pub(crate) ip_interface: Option<String>,
+    /// The cluster itself gives each namespace the ids that its pods run as.
+    pub(crate) ids_are_given: bool,
     /// Variables that lead out of the cluster; they may hold a password.
     pub(crate) proxy: BTreeMap<String, String>,
 }
@@ -215,7 +216,13 @@ impl Maker<'_> {
             (labels::PRIORITY, self.launch.priority.to_string()),
             (labels::SECRET, self.secret_name()),
         ];
-        all.into_iter().map(|(key, text)| (key.to_owned(), text)).collect()
+        let mut all: BTreeMap<_, _> = all.into_iter().map(|(key, text)| (key.to_owned(), text)).collect();
+        if self.launch.replica.is_none() {
+            // Whoever tidies up nodes moves what can begin again elsewhere, which a job should not have to.
+            all.insert("cluster-autoscaler.kubernetes.io/safe-to-evict".to_owned(), "false".to_owned());
+            all.insert("karpenter.sh/do-not-disrupt".to_owned(), "true".to_owned());
+        }
+        all
     }
 
     fn spec(&self, part: Value) -> Value {
@@ -290,9 +297,6 @@ impl Maker<'_> {
         env.extend(self.options.proxy.keys().map(
             |name| json!({"name": name, "valueFrom": {"secretKeyRef": {"name": self.secret_name(), "key": name}}}),
         ));
-        if let Some(interface) = &self.options.ip_interface {
-            env.push(plain("PEREGRINE_INTERFACE", interface));
-        }
         let mut mounts = vec![
             json!({"name": "peregrine-bin", "mountPath": PROGRAM, "readOnly": true}),
             json!({"name": "peregrine-keys", "mountPath": KEYS, "readOnly": true}),
@@ -347,16 +351,19 @@ impl Maker<'_> {
     fn pod_security(&self) -> Value {
         let mut security = json!({"seccompProfile": {"type": "RuntimeDefault"}});
         if self.restricted() {
-            let user = self.setting("run_as_user").and_then(|id| id.parse().ok()).unwrap_or(PLAIN_USER);
             security["runAsNonRoot"] = json!(true);
-            security["runAsUser"] = json!(user);
-            security["fsGroup"] = json!(user);
+            let chosen = self.setting("run_as_user").and_then(|id| id.parse::<i64>().ok());
+            if let Some(user) = chosen.or((!self.options.ids_are_given).then_some(PLAIN_USER)) {
+                security["runAsUser"] = json!(user);
+                security["fsGroup"] = json!(user);
+            }
         }
         security
     }
 
+    /// A target may be stricter than the extension, and no laxer.
     fn restricted(&self) -> bool {
-        self.setting("pod_security").map_or(self.options.restricted, |level| level == "restricted")
+        self.options.restricted || is_restricted(&self.launch.target)
     }
 
     fn tolerations(&self) -> Vec<Toleration> {
@@ -378,6 +385,11 @@ impl Maker<'_> {
     fn setting(&self, key: &str) -> Option<&str> {
         self.launch.target.settings.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }
+}
+
+/// Whether a target's own setting confines its pods as `restricted` says.
+pub(crate) fn is_restricted(target: &ClusterTarget) -> bool {
+    target.settings.get("pod_security").is_some_and(|level| level.eq_ignore_ascii_case("restricted"))
 }
 
 /// A probe in the cluster's words: for those who look at pods. Its times are whole seconds.

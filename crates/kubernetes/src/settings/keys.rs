@@ -53,6 +53,7 @@ const fn also(key: Key, aliases: &'static [&'static str]) -> Key {
 use Effect::{Instead, Used};
 use Kind::{Choice, Labels, Namespaces, Replicas, Secret, Text, Truth};
 
+const ADDRESSES: &str = "the parts of a job find each other by the addresses of their pods";
 const NO_INGRESS: &str = "there is no ingress controller: callers reach the router itself";
 
 /// Every setting, Azure's first.
@@ -77,10 +78,10 @@ pub const KEYS: &[Key] = &[
         "amloperator.custom_ip_interface_enabled",
         Truth,
         "False",
-        Used,
-        "Let the parts of a job find each other through a network interface of your choice",
+        Instead(ADDRESSES),
+        "A network interface of your choice between the parts of a job",
     ),
-    key("amloperator.custom_ip_interface", Text, "", Used, "Its name"),
+    key("amloperator.custom_ip_interface", Text, "", Instead(ADDRESSES), "Its name"),
     key(
         "openshift",
         Truth,

@@ -114,14 +114,16 @@ pub(crate) fn a_target_is_checked_in_its_own_namespace(stage: &Stage) {
         target: ClusterTarget { namespace, ..ClusterTarget::default() },
     };
     stage.wire.with().checks.push(check("none", "no-such-namespace".to_owned()));
+    stage.wire.with().checks.push(check("cluster's", "kube-system".to_owned()));
     stage.wire.with().checks.push(check("some", stage.namespace()));
-    stage.until("both results", || stage.wire.with().checked.len() == 2);
+    stage.until("all results", || stage.wire.with().checked.len() == 3);
     let told = stage.wire.with();
     let shown = |id: &str| -> Vec<(String, bool)> {
         let result = told.checked.iter().find(|result| result.id == id).unwrap();
         result.findings.iter().map(|finding| (finding.check.clone(), finding.passed)).collect()
     };
     assert_eq!(shown("none"), [("namespace".to_owned(), false)]);
+    assert_eq!(shown("cluster's"), [("namespace".to_owned(), false)]);
     assert_eq!(shown("some")[..2], [("namespace".to_owned(), true), ("permission".to_owned(), true)]);
     assert_eq!(shown("some").last().unwrap(), &("image".to_owned(), true), "{:?}", told.checked);
     let facts = told.facts.as_ref().unwrap();

@@ -192,6 +192,8 @@ struct Gang {
     parts: usize,
     /// Uids of pods that have a node, by part.
     bound: BTreeMap<String, String>,
+    /// Those that had a node when all others had one: what a part has run as, for good.
+    ran: BTreeMap<String, String>,
     partial_since: Option<Instant>,
     whole_since: Option<Instant>,
 }
@@ -256,11 +258,11 @@ impl Seen {
         let bound = pod.spec.as_ref().unwrap().node_name.is_some() && !gone;
         match bound {
             true => {
-                let before = gang.bound.insert(name.clone(), uid.clone());
                 // A pod in the place of one that ran with its whole gang would be a second life.
-                if before.is_some_and(|before| before != uid) && gang.whole_since.is_some() {
-                    self.doubled.insert(name);
+                if gang.ran.get(&name).is_some_and(|before| *before != uid) {
+                    self.doubled.insert(name.clone());
                 }
+                gang.bound.insert(name, uid);
             }
             false => drop(gang.bound.remove(&name)),
         }
@@ -268,6 +270,9 @@ impl Seen {
         let partial = count > 0 && count < gang.parts && !over && gang.whole_since.is_none();
         if count == gang.parts {
             gang.whole_since.get_or_insert(now);
+            for (name, uid) in &gang.bound {
+                gang.ran.entry(name.clone()).or_insert_with(|| uid.clone());
+            }
         }
         match (partial, gang.partial_since) {
             (true, None) => gang.partial_since = Some(now),

@@ -81,10 +81,8 @@ pub(super) async fn upgrade(context: &Context, args: &Upgrade) -> Done {
         let gone = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": PROTECTED_SECRET, "namespace": namespace}});
         kube::remove_one(&cluster, &gone).await.map_err(failed)?;
     }
-    if wanted.settings.inference.is_none() {
-        for object in manifests::router_objects(&wanted) {
-            kube::remove_one(&cluster, &object).await.map_err(failed)?;
-        }
+    for object in manifests::obsolete(&before.plain, &wanted) {
+        kube::remove_one(&cluster, &object).await.map_err(failed)?;
     }
     if !wanted.settings.memory_reservation {
         kube::release_memory(&cluster, namespace).await.map_err(failed)?;

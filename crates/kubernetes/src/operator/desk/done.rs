@@ -15,6 +15,8 @@ use tokio::time::Instant;
 /// Why pods are not made is asked of one gang of a namespace after another: to ask of a thousand at once would keep the API
 /// server from making the pods that they wait for.
 const REHEARSE_PAUSE: Duration = Duration::from_millis(500);
+/// Where one would have been taken, pods are just slow to come.
+const REHEARSE_UNHURRIED: Duration = Duration::from_secs(2);
 
 /// The end of an act.
 pub(super) enum Done {
@@ -139,7 +141,8 @@ impl Desk {
 
     /// What the cluster said to a pod that Volcano would make.
     fn rehearsed(&mut self, attempt: &AttemptId, namespace: String, refusal: Option<Refusal>) {
-        self.rehearse_after.insert(namespace, Instant::now() + REHEARSE_PAUSE);
+        let pause = if refusal.is_some() { REHEARSE_PAUSE } else { REHEARSE_UNHURRIED };
+        self.rehearse_after.insert(namespace, Instant::now() + pause);
         let memo = self.memos.entry(attempt.clone()).or_default();
         memo.busy = false;
         match refusal {

@@ -5,7 +5,7 @@ use crate::operator::{
     act::{self, Recipe},
     facts,
     fate::{Fate, Verdict},
-    fit::promise,
+    fit::{self, promise},
     link::Holding,
     release::{self, Gated},
     world::Gang,
@@ -16,7 +16,7 @@ use k8s_openapi::{
     api::core::v1::{Node, NodeStatus, Pod},
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
 };
-use kube::{Api, api::PostParams};
+use kube::Api;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -374,7 +374,9 @@ impl Desk {
         let image = self.cx.options.image.clone();
         self.reserving.retain(|_, at| at.elapsed() < RESERVE_AGAIN);
         let mut pods = Vec::new();
-        for node in self.world.nodes.values().filter(|node| !self.reserving.contains_key(&node.uid)) {
+        let selector = &self.cx.settings.node_selector;
+        let ours = |node: &&fit::Node| selector.iter().all(|(key, value)| node.labels.get(key) == Some(value));
+        for node in self.world.nodes.values().filter(ours).filter(|node| !self.reserving.contains_key(&node.uid)) {
             let memory = BTreeMap::from([("memory".to_owned(), Quantity(node.memory_bytes.to_string()))]);
             let metadata =
                 ObjectMeta { name: Some(node.name.clone()), uid: Some(node.uid.clone()), ..ObjectMeta::default() };
@@ -393,11 +395,8 @@ impl Desk {
             self.reserving.insert(uid, Instant::now());
             let api: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.cx.namespace);
             self.start(async move {
-                match api.create(&PostParams::default(), &pod).await {
-                    Err(error) if !crate::operator::refusal::is_there(&error) => {
-                        tracing::warn!(error = %error, "cannot hold back memory of a node");
-                    }
-                    _ => {}
+                if let Err(error) = reservation::keep(&api, &pod).await {
+                    tracing::warn!(error = %error, "cannot hold back memory of a node");
                 }
                 Done::Other
             });

@@ -40,7 +40,7 @@ fn options() -> Options {
         image: "ours:1".into(),
         node_selector: BTreeMap::from([("pool".into(), "ml".into())]),
         restricted: false,
-        ip_interface: None,
+        ids_are_given: false,
         proxy: BTreeMap::from([("HTTPS_PROXY".into(), "http://ann:pass@proxy:3128".into())]),
     }
 }
@@ -213,4 +213,22 @@ fn a_target_may_ask_for_restricted_pods_accounts_and_queues() {
         (Some(false), Some(vec!["ALL".into()]))
     );
     assert_eq!(spec.security_context.unwrap().run_as_non_root, Some(true));
+}
+
+#[test]
+fn a_target_is_no_laxer_than_the_extension_and_ids_may_be_the_cluster_s() {
+    let security = |options: Options, settings: &[(&str, &str)]| {
+        let mut launch = launch(1);
+        launch.target.settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let Body::Pods(pods) = objects(&launch, &shape(), &[], &options, Gang::Gates, "k").body else { panic!() };
+        let given = pods[0].spec.clone().unwrap().security_context.unwrap();
+        (given.run_as_non_root, given.run_as_user, given.fs_group)
+    };
+    let strict = || Options { restricted: true, ..options() };
+    assert_eq!(security(options(), &[("pod_security", "baseline")]), (None, None, None));
+    assert_eq!(security(options(), &[("pod_security", "Restricted")]), (Some(true), Some(1000), Some(1000)));
+    assert_eq!(security(strict(), &[("pod_security", "baseline")]), (Some(true), Some(1000), Some(1000)));
+    let given = || Options { ids_are_given: true, ..strict() };
+    assert_eq!(security(given(), &[]), (Some(true), None, None));
+    assert_eq!(security(given(), &[("run_as_user", "1234")]), (Some(true), Some(1234), Some(1234)));
 }
