@@ -66,7 +66,7 @@ pub enum PartState {
     Waits(String),
     /// At work on a node.
     Runs(String),
-    /// Its agent has left by itself, after it had told the server everything.
+    /// Its agent has left by itself: as a rule after it had told the server everything.
     Left,
     /// The node's own agent has it, and tells the server itself.
     Own,
@@ -218,7 +218,9 @@ impl Steward {
         let news = |attempt: &AttemptId, what| AttemptNews { attempt: attempt.clone(), at: now, what };
         let found = look.held.iter().flat_map(|held| {
             let told = held.parts.iter().filter_map(|part| told(part).map(|what| news(&held.attempt, what)));
-            told.collect::<Vec<_>>()
+            // A launch that was cut off may leave a place that nothing ever begins in.
+            let nothing = held.parts.is_empty().then(|| news(&held.attempt, lost(0, "nothing of it was begun there")));
+            told.chain(nothing).collect::<Vec<_>>()
         });
         let queue: BTreeMap<AttemptId, String> =
             self.queue.iter().map(|(attempt, (_, why))| (attempt.clone(), why.clone())).collect();
@@ -254,6 +256,10 @@ impl Steward {
     }
 }
 
+fn lost(part: u32, why: &str) -> ClusterWhat {
+    ClusterWhat::Gone { part, code: "AgentLost".to_owned(), why: why.to_owned(), retryable: true }
+}
+
 /// What the server is told of a part.
 fn told(part: &Part) -> Option<ClusterWhat> {
     let index = part.index;
@@ -261,6 +267,8 @@ fn told(part: &Part) -> Option<ClusterWhat> {
         PartState::Waits(text) => Some(ClusterWhat::Waiting { text }),
         PartState::Runs(node) => Some(ClusterWhat::Bound { part: index, node }),
         PartState::Gone { code, why, retryable } => Some(ClusterWhat::Gone { part: index, code, why, retryable }),
-        PartState::Left | PartState::Own => None,
+        // Where its end is on record this changes nothing; where it is not, nobody else will tell of it.
+        PartState::Left => Some(lost(index, "its agent has left, and its end is not on record")),
+        PartState::Own => None,
     }
 }
