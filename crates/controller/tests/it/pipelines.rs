@@ -2,9 +2,8 @@
 //!
 //! The laws: a step has one job at most, and has it only after everything it waits for is over; when the pipeline is over
 //! nothing of it runs; it fails if and only if a step did, and names the first; every pipeline comes to its end.
-//! `SIM_SEED=n` runs one seed, `SIM_SEEDS=n` that many.
 
-use super::{Home, sim::chance::Chance};
+use super::{Home, seeds, sim::chance::Chance};
 use controller::{Conductors, Context, conduct};
 use domain::{
     AttemptId, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedInput, PlannedOutput, Timestamp,
@@ -283,16 +282,7 @@ async fn a_loop_runs_a_turn_for_every_item_that_a_step_lists() {
 
 #[test]
 fn every_pipeline_keeps_the_laws() {
-    let from_env = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let seeds = match from_env("SIM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..from_env("SIM_SEEDS").unwrap_or(SEEDS),
-    };
-    for seed in seeds {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| runtime.block_on(run(seed))));
-        assert!(outcome.is_ok(), "seed {seed} failed; run it alone with `SIM_SEED={seed}`");
-    }
+    seeds::each(SEEDS, |seed| seeds::alone(run(seed)));
 }
 
 async fn run(seed: u64) {

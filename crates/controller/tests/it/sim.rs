@@ -3,13 +3,12 @@
 //!
 //! After each step: no node is over its window; a silent node gets nothing; no attempt starts twice and no job has two
 //! at once; every wait has a reason; what has ended has an outcome and stays as it is. In the end every job is over.
-//! A failing seed names itself; `SIM_SEED=n` runs it alone and `SIM_SEEDS=n` that many.
 
 mod agent;
 pub(super) mod chance;
 mod desk;
 
-use super::Home;
+use super::{Home, seeds};
 use agent::{Agent, CAPACITY};
 use chance::Chance;
 use controller::{Context, WINDOW, tick};
@@ -49,18 +48,7 @@ struct Sim {
 
 #[test]
 fn every_history_keeps_the_laws() {
-    let from_env = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let seeds: Vec<u64> = match from_env("SIM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..from_env("SIM_SEEDS").unwrap_or(SEEDS)).collect(),
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for worker in 0..threads {
-            let mine: Vec<u64> = seeds.iter().copied().skip(worker).step_by(threads).collect();
-            scope.spawn(move || mine.into_iter().for_each(|seed| drop(run(seed))));
-        }
-    });
+    seeds::each(SEEDS, |seed| drop(run(seed)));
 }
 
 #[test]
@@ -77,9 +65,7 @@ fn one_seed_has_one_history() {
 }
 
 fn run(seed: u64) -> Vec<String> {
-    let named = NameOnPanic(seed);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let history = runtime.block_on(async {
+    seeds::alone(async {
         NOW.set(1_000_000);
         let mut sim = Sim::new(seed);
         // Now and then a crowd, so that the window fills.
@@ -89,18 +75,7 @@ fn run(seed: u64) -> Vec<String> {
         }
         sim.finish().await;
         sim.history
-    });
-    std::mem::forget(named);
-    history
-}
-
-/// Says which seed it was when a check fails.
-struct NameOnPanic(u64);
-
-impl Drop for NameOnPanic {
-    fn drop(&mut self) {
-        eprintln!("seed {} failed; run it alone with `SIM_SEED={}`", self.0, self.0);
-    }
+    })
 }
 
 impl Sim {
