@@ -131,9 +131,10 @@ impl Slurm {
                 .is_ok_and(|done| done.status.success())
         });
         let config = format!(
-            "AuthType=auth/munge\nAuthInfo=socket={at}/munge.sock\nDbdHost=127.0.0.1\nDbdPort={port}\nSlurmUser=root\n\
+            "AuthType=auth/munge\nAuthInfo=socket={at}/munge.sock\nDbdHost={}\nDbdAddr=127.0.0.1\nDbdPort={port}\nSlurmUser=root\n\
              LogFile={at}/accounting.log\nPidFile={at}/accounting.pid\nStorageType=accounting_storage/mysql\n\
-             StorageHost=127.0.0.1\nStoragePort={database}\nStorageUser=slurm\nStoragePass=secret\nStorageLoc=accounting\n"
+             StorageHost=127.0.0.1\nStoragePort={database}\nStorageUser=slurm\nStoragePass=secret\nStorageLoc=accounting\n",
+            host_name()
         );
         let file = self.folder.join("slurmdbd.conf");
         fs::write(&file, config).unwrap();

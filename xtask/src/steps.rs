@@ -118,6 +118,9 @@ pub(crate) fn soak(sh: &Shell) -> Result<(), Failed> {
     seeds.cargo(&["test", "--package", "peregrine-controller", "--test", "it", "keep", "--", "--show-output"])?;
     e2e(&sh.with("PEREGRINE_LONG", "1"), Some("torch"))?;
     e2e(&sh.with("PEREGRINE_LONG", "1"), Some("pipelines_of_the_corpus_run"))?;
+    e2e(&sh.with("PEREGRINE_LONG", "1"), Some("network"))?;
+    e2e(&sh.with("PEREGRINE_LONG", "1"), Some("ssh"))?;
+    e2e(&sh.with("PEREGRINE_LONG", "1"), Some("slurm"))?;
     soak_kubernetes(&long)?;
     bench(&long, &[])
 }

@@ -135,7 +135,7 @@ impl Sites {
                         let program = self.home.join("providers").join(word(&provider["program"]).unwrap_or_default());
                         let limit = Duration::from_secs(provider["timeoutSeconds"].as_u64().unwrap_or(600).max(1));
                         let server = self.way_of_others(word(&provider["serverUrl"]));
-                        let commands = Commands::new(program, limit, server, format!("{}-", place.compute));
+                        let commands = Commands::new(program, limit, server, (&place.compute, &key));
                         let site = Managed::new(store, commands, settings);
                         stewards.spawn(async move { keep(&place.name, site, desk, checks).await })
                     }

@@ -48,8 +48,12 @@ pub trait Provider: Clone + Send + Sync + 'static {
     fn create(&self, order: &Order) -> impl Future<Output = Result<(), Trouble>> + Send;
     /// When this has returned, nothing runs on the node any more and it costs nothing.
     fn delete(&self, name: &str) -> impl Future<Output = Result<(), Trouble>> + Send;
-    /// Every node that is there; `None` where not all places could be asked.
+    /// Every node of the cluster that is there; `None` where not all places could be asked.
     fn list(&self) -> impl Future<Output = Result<Option<Vec<Found>>, Trouble>> + Send;
+    /// Whether a listed node that nobody has written down is surely this cluster's, so that it may be taken away.
+    fn is_own(&self, _: &str) -> bool {
+        true
+    }
     /// What a node of this size would have here.
     fn offers(&self, size: &Resources) -> impl Future<Output = Result<Resources, Trouble>> + Send;
     /// Whether an order that is repeated starts a dead node again, with what it had on its disk.

@@ -7,11 +7,15 @@
 use super::{Found, Health, Order, Provider};
 use crate::Trouble;
 use domain::{Resources, cluster::Finding};
-use std::{path::PathBuf, process::Stdio, time::Duration};
-use tokio::{process::Command, time::timeout};
+use std::{io, path::PathBuf, process::Stdio, time::Duration};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    process::Command,
+    time::timeout,
+};
 
-/// How much of what a program prints is read.
-const MOST: usize = 1 << 20;
+/// How many bytes of what a program prints are kept.
+const MOST: u64 = 1 << 20;
 
 /// A program that makes and deletes machines.
 #[derive(Clone)]
@@ -22,13 +26,22 @@ pub struct Commands {
     /// Where machines find the server.
     server: String,
     authority: String,
-    /// Names of this cluster's nodes begin so.
+    /// Names of this cluster's nodes begin so; those of others may too.
     prefix: String,
+    /// And so, unless they were given before names told clusters apart; no other cluster's do.
+    own: String,
 }
 
 impl Commands {
-    pub fn new(program: PathBuf, limit: Duration, (server, authority): (String, String), prefix: String) -> Commands {
-        Commands { program, limit, server, authority, prefix }
+    /// `uid` tells the cluster from others of the same name.
+    pub fn new(
+        program: PathBuf,
+        limit: Duration,
+        (server, authority): (String, String),
+        (compute, uid): (&str, &str),
+    ) -> Commands {
+        let (prefix, own) = (format!("{compute}-"), format!("{compute}-{uid}-"));
+        Commands { program, limit, server, authority, prefix, own }
     }
 
     async fn call(&self, words: &[&str], more: &[(&str, String)]) -> Result<String, Trouble> {
@@ -40,24 +53,43 @@ impl Commands {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         // What it started goes with it, if it hangs.
         command.process_group(0);
-        let child = command.spawn().map_err(|error| failed(format!("does not start: {error}")))?;
+        let mut child = command.spawn().map_err(|error| failed(format!("does not start: {error}")))?;
         let group = child.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?));
-        let Ok(ran) = timeout(self.limit, child.wait_with_output()).await else {
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        let ran = async {
+            let (out, err) = tokio::try_join!(drain(out), drain(err))?;
+            Ok::<_, io::Error>((child.wait().await?, out, err))
+        };
+        let Ok(ran) = timeout(self.limit, ran).await else {
             if let Some(group) = group {
                 let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             }
             return Err(failed(format!("did not end within {} s and was killed", self.limit.as_secs())));
         };
-        let ran = ran.map_err(|error| failed(format!("was lost: {error}")))?;
-        if !ran.status.success() {
-            let said = String::from_utf8_lossy(&ran.stderr);
+        let (status, out, err) = ran.map_err(|error| failed(format!("was lost: {error}")))?;
+        if !status.success() {
+            let said = String::from_utf8_lossy(&err);
             let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it printed nothing");
             let last: String = last.chars().take(500).collect();
-            return Err(failed(format!("ended with {}: {last}", ran.status)));
+            return Err(failed(format!("ended with {status}: {last}")));
         }
-        let end = ran.stdout.len().min(MOST);
-        Ok(String::from_utf8_lossy(&ran.stdout[..end]).into_owned())
+        Ok(String::from_utf8_lossy(&out).into_owned())
     }
+}
+
+/// The first that a pipe brings. The rest is let go, so that whoever writes is not held up.
+async fn drain(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+    let mut said = Vec::new();
+    let Some(mut pipe) = pipe else { return Ok(said) };
+    AsyncReadExt::take(&mut pipe, MOST).read_to_end(&mut said).await?;
+    tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
+    Ok(said)
+}
+
+/// Whether a name is this beginning and what chance adds to it.
+fn is_of(name: &str, beginning: &str) -> bool {
+    let end = name.strip_prefix(beginning);
+    end.is_some_and(|end| end.len() == 6 && end.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 impl Provider for Commands {
@@ -81,12 +113,21 @@ impl Provider for Commands {
 
     async fn list(&self) -> Result<Option<Vec<Found>>, Trouble> {
         let said = self.call(&["list"], &[]).await?;
+        if said.len() as u64 >= MOST {
+            // What was cut off would seem to be gone.
+            return Err(Trouble::new("provider", format!("its `list` prints {MOST} bytes or more, which is too much")));
+        }
         // What has another name was not made for this cluster.
-        let names = said.lines().map(str::trim).filter(|name| name.starts_with(&self.prefix));
+        let ours = |name: &&str| is_of(name, &self.own) || is_of(name, &self.prefix);
+        let names = said.lines().map(str::trim).filter(ours);
         let mut found: Vec<Found> = names.map(|name| Found { name: name.to_owned(), health: Health::Well }).collect();
         found.sort_by(|one, other| one.name.cmp(&other.name));
         found.dedup();
         Ok(Some(found))
+    }
+
+    fn is_own(&self, name: &str) -> bool {
+        is_of(name, &self.own)
     }
 
     async fn offers(&self, size: &Resources) -> Result<Resources, Trouble> {
@@ -99,5 +140,51 @@ impl Provider for Commands {
             Err(trouble) => (false, trouble.why),
         };
         vec![Finding { check: "provider".to_owned(), passed, detail }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    fn program(folder: &tempfile::TempDir, text: &str) -> PathBuf {
+        let program = folder.path().join("program");
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        program
+    }
+
+    fn cluster(program: PathBuf, compute: &str, uid: &str) -> Commands {
+        Commands::new(program, Duration::from_secs(20), (String::new(), String::new()), (compute, uid))
+    }
+
+    #[tokio::test]
+    async fn a_program_that_serves_several_clusters_shows_each_its_own_nodes() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = "gpu-aaaa1111-000001 gpu-bbbb2222-000002 gpu-000003 gpu-big-000004 gpu-big-cccc3333-000005 gpu-spare";
+        let program = program(&folder, &format!("#!/bin/sh\nprintf '%s\\n' {all}\n"));
+        for (compute, uid, expect) in [
+            ("gpu", "aaaa1111", ["gpu-000003", "gpu-aaaa1111-000001"]),
+            ("gpu", "bbbb2222", ["gpu-000003", "gpu-bbbb2222-000002"]),
+            ("gpu-big", "cccc3333", ["gpu-big-000004", "gpu-big-cccc3333-000005"]),
+        ] {
+            let commands = cluster(program.clone(), compute, uid);
+            let found = commands.list().await.unwrap().unwrap();
+            let names: Vec<&str> = found.iter().map(|found| found.name.as_str()).collect();
+            assert_eq!(names, expect);
+            // Another cluster of that name may have had the first before names told them apart.
+            let own: Vec<bool> = names.iter().map(|name| commands.is_own(name)).collect();
+            assert_eq!(own, [false, true]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_program_that_never_stops_talking_fills_no_memory_and_hides_no_node() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "#!/bin/sh\nhead -c 3000000 /dev/zero\nhead -c 3000000 /dev/zero >&2\n";
+        let commands = cluster(program(&folder, text), "gpu", "aaaa1111");
+        assert_eq!(commands.call(&["create", "x"], &[]).await.unwrap().len() as u64, MOST);
+        assert!(commands.list().await.unwrap_err().why.contains("too much"));
     }
 }

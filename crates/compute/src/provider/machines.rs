@@ -93,16 +93,21 @@ impl Inner {
         Ok(())
     }
 
-    /// The nodes on one machine, with the folders they lie in.
+    /// This cluster's nodes on one machine, with the folders they lie in.
     async fn nodes(&mut self, at: usize) -> Result<Vec<(String, Found)>, Trouble> {
+        self.all_nodes(at).await.map(|(nodes, _)| nodes)
+    }
+
+    /// The same, and whether a node of another cluster works there.
+    async fn all_nodes(&mut self, at: usize) -> Result<(Vec<(String, Found)>, bool), Trouble> {
         self.reach(at).await?;
-        let script = format!("{}{}{}", self.top(), scripts::WORDS, scripts::NODES);
+        let script = format!("{}{}{}", self.top(), scripts::WORDS, scripts::nodes(&self.key));
         let said = self.places[at].shell.script(&script).await?;
-        Ok(said.lines().filter_map(read).collect())
+        Ok((said.lines().filter_map(read).collect(), said.lines().any(|line| line.starts_with("other "))))
     }
 }
 
-/// `alive|dead FOLDER NAME LAST WORDS…`
+/// `alive|dead FOLDER NAME LAST WORDS…`; `None` of what is another cluster's.
 fn read(line: &str) -> Option<(String, Found)> {
     let mut words = line.splitn(4, ' ');
     let (state, folder, name) = (words.next()?, words.next()?, words.next()?);
@@ -110,7 +115,8 @@ fn read(line: &str) -> Option<(String, Found)> {
     let last = if last.is_empty() { "it printed nothing".to_owned() } else { format!("the last it printed: {last}") };
     let health = match state {
         "dead" => Health::Dead(format!("its agent has ended; {last}")),
-        _ => Health::Well,
+        "alive" => Health::Well,
+        _ => return None,
     };
     Some((folder.to_owned(), Found { name: name.to_owned(), health }))
 }
@@ -129,10 +135,10 @@ impl Provider for Machines {
         let mut inner = self.0.lock().await;
         let (mut why, mut own, mut empty) = (Vec::new(), None, None);
         for at in 0..inner.places.len() {
-            match inner.nodes(at).await {
+            match inner.all_nodes(at).await {
                 // One that was there stays there, and is started again if it has ended.
-                Ok(nodes) if nodes.iter().any(|(_, found)| found.name == order.name) => own = own.or(Some(at)),
-                Ok(nodes) if nodes.is_empty() || matches!(inner.places[at].shell, Shell::Here) => {
+                Ok((nodes, _)) if nodes.iter().any(|(_, found)| found.name == order.name) => own = own.or(Some(at)),
+                Ok((nodes, others)) if nodes.is_empty() && !others || matches!(inner.places[at].shell, Shell::Here) => {
                     empty = empty.or(Some(at));
                 }
                 Ok(_) => {}
@@ -147,7 +153,8 @@ impl Provider for Machines {
             };
             let file = format!("\"$top/\"{}/server", quote(&inner.key));
             let node = (order.name.as_str(), order.token.as_str());
-            let start = scripts::start_node(short(&order.name), node, &inner.authority, (&file, &program));
+            let keys = (inner.key.as_str(), short(&order.name));
+            let start = scripts::start_node(keys, node, &inner.authority, (&file, &program));
             let address = match here {
                 true => String::new(),
                 // A node knows no way but the one back to the server; others find it where we did.
@@ -227,5 +234,55 @@ impl Provider for Machines {
             findings.push(Finding { check: "hosts".to_owned(), passed, detail });
         }
         findings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+        path::Path,
+    };
+
+    fn cluster(top: &Path, key: &str) -> Machines {
+        let program = top.join("program");
+        fs::write(&program, "#!/bin/sh\nexec sleep 60\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let server = ("https".to_owned(), "127.0.0.1:9".to_owned());
+        Machines::here(key.to_owned(), top.to_owned(), program, server, String::new())
+    }
+
+    fn order(name: &str) -> Order {
+        Order { name: name.to_owned(), token: String::new(), size: String::new(), amounts: Resources::default() }
+    }
+
+    async fn names(machines: &Machines) -> Vec<String> {
+        let found = machines.list().await.unwrap().unwrap();
+        found.into_iter().map(|found| found.name).collect()
+    }
+
+    #[tokio::test]
+    async fn clusters_that_share_a_machine_know_of_their_own_nodes_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path();
+        let (one, other) = (cluster(top, "aaaa1111"), cluster(top, "bbbb2222"));
+        one.create(&order("crew-000001")).await.unwrap();
+        other.create(&order("crew-bbbb2222-000002")).await.unwrap();
+        // The first is from before owners were written down.
+        fs::remove_file(top.join("000001/owner")).unwrap();
+        symlink(top.join("aaaa1111/server"), top.join("000001/server")).unwrap();
+        assert_eq!(names(&one).await, ["crew-000001"]);
+        assert_eq!(names(&other).await, ["crew-bbbb2222-000002"]);
+        // What is another's is not taken away, nor is its folder used.
+        other.delete("crew-000001").await.unwrap();
+        assert_eq!(names(&one).await, ["crew-000001"]);
+        assert!(one.create(&order("crew-aaaa1111-000002")).await.is_err());
+        one.delete("crew-000001").await.unwrap();
+        assert!(names(&one).await.is_empty());
+        assert_eq!(names(&other).await, ["crew-bbbb2222-000002"]);
+        other.delete("crew-bbbb2222-000002").await.unwrap();
+        assert!(names(&other).await.is_empty());
     }
 }

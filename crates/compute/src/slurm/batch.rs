@@ -113,7 +113,12 @@ for t; do
 done
 printf '{batch}' "$*" "$d" "$bin" > "$d/batch.sh"
 id=$(cd "$d" && sbatch {} --job-name="$n" ${{many:+--array=0-$((k-1))}} --output=/dev/null "$d/batch.sh" 2> "$d/refused") || {{
-  echo "refused $(tr '\n' ' ' < "$d/refused")"; for t; do rm -rf "$d/a/$t"; done; exit 0
+  # It may have been taken all the same. Without an answer nothing is known, and whoever comes next finds it by its name.
+  id=$(squeue -h -t all -u "$me" -n "$n" -o %F) || {{ cat "$d/refused" >&2; exit 1; }}
+  id=${{id%%[!0-9]*}}
+  if [ -z "$id" ]; then
+    echo "refused $(tr '\n' ' ' < "$d/refused")"; for t; do rm -rf "$d/a/$t"; done; exit 0
+  fi
 }}
 id=${{id%%;*}}; k=0
 for t; do echo "$id${{many:+_$k}}" > "$d/a/$t/job"; k=$((k+1)); done
@@ -199,4 +204,83 @@ exit 0
 
 fn words(attempts: &[AttemptId]) -> String {
     attempts.iter().map(AttemptId::to_string).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::{JobName, cluster::ClusterTarget};
+    use std::{
+        collections::BTreeMap,
+        fs,
+        os::unix::fs::PermissionsExt,
+        path::Path,
+        process::{Command, Output},
+    };
+
+    fn attempt() -> Launch {
+        Launch {
+            attempt: AttemptId::parse("att_1_0").unwrap(),
+            number: 0,
+            target: ClusterTarget::default(),
+            job: JobName::parse("job").unwrap(),
+            parent: None,
+            display_name: String::new(),
+            user: String::new(),
+            priority: 0,
+            parts: 1,
+            instance_type: String::new(),
+            image: String::new(),
+            shm_bytes: None,
+            deadline_seconds: None,
+            server: String::new(),
+            authority: String::new(),
+            token: "secret".to_owned(),
+            labels: BTreeMap::new(),
+            replica: None,
+        }
+    }
+
+    /// A command of Slurm's that is a script of ours.
+    fn command(home: &Path, name: &str, text: &str) {
+        let file = home.join(name);
+        fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn run(home: &Path, script: &str) -> Output {
+        let path = format!("{}:{}", home.display(), std::env::var("PATH").unwrap());
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(script).env("HOME", home).env("PATH", path).env_remove("PEREGRINE_TOP");
+        shell.output().unwrap()
+    }
+
+    #[test]
+    fn what_slurm_took_without_saying_so_is_not_sent_again() {
+        let send = launch("k", "digest", &Shape::default(), &[attempt()]);
+        // What `squeue` does; whether the script ends well, what it prints, and the number it writes down.
+        for (squeue, well, says, number) in [
+            ("exit 1", false, "", None),
+            ("echo 41", true, "", Some("41\n")),
+            ("exit 0", true, "refused no answer \n", None),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let home = folder.path();
+            command(home, "sbatch", r#"echo sent >> "$HOME/sent"; echo "no answer" >&2; exit 1"#);
+            command(home, "squeue", squeue);
+            assert!(run(home, &reached_at("k", "https://server")).status.success());
+            let ran = run(home, &send);
+            assert_eq!((ran.status.success(), &*String::from_utf8_lossy(&ran.stdout)), (well, says), "{ran:?}");
+            let kept = home.join(".peregrine-agent/k/a/att_1_0");
+            assert_eq!(fs::read_to_string(kept.join("job")).ok().as_deref(), number);
+            assert_eq!(kept.join("sent").exists(), says.is_empty());
+            // Once Slurm tells of it, it is known again.
+            command(home, "squeue", "echo 41");
+            if kept.exists() {
+                assert!(run(home, &send).status.success());
+                assert_eq!(fs::read_to_string(kept.join("job")).unwrap(), "41\n");
+                assert_eq!(fs::read_to_string(home.join("sent")).unwrap(), "sent\n", "once");
+            }
+        }
+    }
 }

@@ -148,16 +148,18 @@ esac
     )
 }
 
-/// Starts a node, unless it runs. `file` says where the server is.
+/// Starts a node, unless it runs. `owner` is the key of its cluster; `file` says where the server is.
 pub(crate) fn start_node(
-    key: &str,
+    (owner, key): (&str, &str),
     (name, token): (&str, &str),
     authority: &str,
     (file, program): (&str, &str),
 ) -> String {
     format!(
-        r#"{WORDS}{}if alive "$d/pid"; then exit 0; fi
-mkdir -p "$d" || exit 1
+        r#"{WORDS}{}o={}
+if [ -e "$d/owner" ] && [ "$(cat "$d/owner")" != "$o" ]; then echo "another cluster has a node in $d" >&2; exit 1; fi
+if alive "$d/pid"; then exit 0; fi
+mkdir -p "$d" && printf %s "$o" > "$d/owner" || exit 1
 printf %s {} > "$d/name" && printf %s {} > "$d/join" && printf %s {} > "$d/authority" || exit 1
 cd "$d"
 export PEREGRINE_TOP="$top" PEREGRINE_NODE={} PEREGRINE_NODE_KEY={} PEREGRINE_SERVER_FILE={file}
@@ -167,6 +169,7 @@ p=$!
 echo "$p $(born "$p")" > pid.new && mv pid.new pid
 "#,
         folder(key),
+        quote(owner),
         quote(name),
         quote(token),
         quote(authority),
@@ -175,14 +178,27 @@ echo "$p $(born "$p")" > pid.new && mv pid.new pid
     )
 }
 
-/// Every node that was started here and not taken away: its name, whether it lives, and its last words.
-pub(crate) const NODES: &str = r#"for n in "$top"/*/name; do
+/// Every node of a cluster that was started here and not taken away: its name, whether it lives, and its last words. Nodes of
+/// other clusters that live are called `other`.
+pub(crate) fn nodes(owner: &str) -> String {
+    format!(
+        r#"for n in "$top"/*/name; do
   [ -e "$n" ] || continue
-  q=${n%/name}
+  q=${{n%/name}}
+  if [ -e "$q/owner" ]; then
+    own=$(cat "$q/owner")
+  else
+    # One from before owners were written down finds the server by way of its cluster's folder.
+    own=$(readlink "$q/server"); own=${{own%/server}}; own=${{own##*/}}
+  fi
   state=dead; alive "$q/pid" && state=alive
-  echo "$state ${q##*/} $(cat "$n") $(tail -n 1 "$q/log" 2>/dev/null | tr -d '\r' | cut -c 1-300)"
+  if [ "$own" != {} ]; then [ "$state" = alive ] || continue; state=other; fi
+  echo "$state ${{q##*/}} $(cat "$n") $(tail -n 1 "$q/log" 2>/dev/null | tr -d '\r' | cut -c 1-300)"
 done
-"#;
+"#,
+        quote(owner)
+    )
+}
 
 /// Ends a node and everything on it, and removes its folder.
 pub(crate) fn end_node(key: &str) -> String {

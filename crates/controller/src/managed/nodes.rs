@@ -6,6 +6,7 @@ use domain::{
     JobState, Resources, Timestamp,
     machine::{PartFate, Standing},
 };
+use planner::nodes::SILENT_MS;
 use std::collections::HashSet;
 use store::{Bell, MachineRow};
 
@@ -61,8 +62,9 @@ impl<P: Provider> Managed<P> {
 
     pub(super) async fn order(&mut self) -> Result<(), Trouble> {
         let settings = &self.settings;
-        let (name, now) =
-            (format!("{}-{}", settings.compute, hex(&self.store.keyring().random::<3>())), (settings.clock)());
+        let (chance, now) = (hex(&self.store.keyring().random::<3>()), (settings.clock)());
+        // Whoever brings nodes for several clusters of one name tells them apart by it.
+        let name = format!("{}-{}-{chance}", settings.compute, settings.uid);
         let amounts = self.offers.unwrap_or(settings.size.1);
         let order = self.order_of(&name, amounts);
         let row = MachineRow {
@@ -116,12 +118,17 @@ impl<P: Provider> Managed<P> {
         let names: HashSet<&str> = found.iter().map(|found| found.name.as_str()).collect();
         let old = |row: &&MachineRow| row.created_at < asked_at && row.standing != Standing::Gone;
         let away = |row: &&MachineRow| !names.contains(row.name.as_str()) && !self.tasks.is_at(&row.name);
-        let missing: Vec<MachineRow> = self.rows.iter().filter(old).filter(away).cloned().collect();
+        // A list may leave out what is there: one that was just heard of lives.
+        let silent = |row: &&MachineRow| row.seen_at.is_none_or(|seen| asked_at.0 - seen.0 >= SILENT_MS);
+        let missing: Vec<MachineRow> = self.rows.iter().filter(old).filter(away).filter(silent).cloned().collect();
         for row in missing {
             if matches!(row.standing, Standing::Preparing | Standing::Ready) {
                 self.stands(&row.name, Standing::Unusable, "its provider has it no more").await?;
             }
-            self.gone(&row.name).await?;
+            // And one that was not may yet be at work. It is forgotten once it is taken away.
+            if !self.stuck.contains_key(&row.name) {
+                self.tasks.delete(&row.name);
+            }
         }
         for found in found {
             self.hear_of(found, asked_at).await?;
@@ -133,7 +140,9 @@ impl<P: Provider> Managed<P> {
     async fn hear_of(&mut self, Found { name, health }: Found, asked_at: Timestamp) -> Result<(), Trouble> {
         let Some(row) = self.row(&name).filter(|row| row.standing != Standing::Gone).cloned() else {
             // Nobody knows of it: it was ordered by a server that was told of its end.
-            self.tasks.delete(&name);
+            if self.tasks.provider.is_own(&name) {
+                self.tasks.delete(&name);
+            }
             return Ok(());
         };
         if self.tasks.is_at(&name) {

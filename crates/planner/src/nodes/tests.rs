@@ -224,7 +224,7 @@ fn weeks(seed: u64) {
 }
 
 #[test]
-fn over_weeks_every_job_is_done_and_no_busy_node_is_sent_away() {
+fn over_weeks_clusters_keep_the_laws_every_job_done_and_no_busy_node_sent_away() {
     let seeds = std::env::var("SIM_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20_u64).min(2_000);
     (0..seeds).for_each(weeks);
 }

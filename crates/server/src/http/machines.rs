@@ -20,7 +20,8 @@ use domain::{
     cluster::Launch,
     kept::MOST_TOLD,
     machine::{
-        MachineFacts, NodeAnswer, NodeCertificate, NodeJoin, NodeJoined, NodePoll, PartFate, Standing, lease_seconds,
+        MachineFacts, NodeAnswer, NodeCertificate, NodeJoin, NodeJoined, NodePart, NodePoll, PartFate, Standing,
+        lease_seconds,
     },
 };
 use serde_json::Value;
@@ -126,38 +127,56 @@ pub(crate) async fn poll(
 /// Writes down what a node says, where that is news.
 async fn tell(app: &App, cluster: &str, machine: &str, poll: &NodePoll) -> Result<(), Problem> {
     let (place, name, poll, now) = (cluster.to_owned(), machine.to_owned(), poll.clone(), app.now());
-    let (known, asked) = (place.clone(), name.clone());
-    let (row, parts) = change::look(app, move |tx| {
-        let row = tx.machine(&known, &asked)?.ok_or_else(|| gone(&asked))?;
-        Ok((row, tx.parts_of_machine(&known, &asked)?))
-    })
-    .await?;
-    let after = heard(row.clone(), poll.facts, now);
-    let differs = MachineRow { seen_at: row.seen_at, ..after.clone() } != row;
-    let news: Vec<_> = poll
-        .holds
-        .into_iter()
-        .filter(|told| {
-            let known = parts.iter().find(|part| part.attempt == told.attempt && part.part == told.part);
-            known.is_some_and(|part| !over(part.fate.as_ref()) && part.fate.as_ref() != Some(&told.fate))
-        })
-        .collect();
-    let stale = row.seen_at.is_none_or(|seen| now.0 - seen.0 >= SEEN_EVERY_MS);
-    let keeps = poll.keeps;
-    if !differs && news.is_empty() && !stale && keeps.is_none() {
+    let (known, asked, told) = (place.clone(), name.clone(), poll.clone());
+    let news = change::look(app, move |tx| News::of(tx, (&known, &asked), &told, now)).await?;
+    if news.is_none() && poll.keeps.is_none() {
         return Ok(());
     }
-    let written = app.store.write(move |tx| {
-        match differs {
-            true => tx.put_machine(&after)?,
-            false => tx.see_machine(&place, &name, now)?,
+    change::change(app, move |tx| {
+        // It may have been condemned, or lost a part, since it was looked at.
+        if let Some(news) = News::of(tx, (&place, &name), &poll, now)? {
+            match news.row {
+                Some(row) => tx.put_machine(&row)?,
+                None => tx.see_machine(&place, &name, now)?,
+            }
+            news.fates.iter().try_for_each(|told| tx.put_fate(&told.attempt, told.part, &told.fate))?;
         }
-        if let Some(keeps) = keeps {
+        if let Some(keeps) = &poll.keeps {
             tx.put_kept(&place, &name, &keeps[..keeps.len().min(MOST_TOLD)])?;
         }
-        news.iter().try_for_each(|told| tx.put_fate(&told.attempt, told.part, &told.fate))
-    });
-    Ok(written.await?)
+        Ok(())
+    })
+    .await
+}
+
+/// What the server did not know of a node.
+struct News {
+    /// `None` if only the time has passed.
+    row: Option<MachineRow>,
+    fates: Vec<NodePart>,
+}
+
+impl News {
+    /// `None` where nothing is to be written down.
+    fn of(
+        tx: &mut Tx<'_>,
+        (cluster, machine): (&str, &str),
+        poll: &NodePoll,
+        now: Timestamp,
+    ) -> Result<Option<News>, Halt> {
+        let row = tx.machine(cluster, machine)?.ok_or_else(|| gone(machine))?;
+        let parts = tx.parts_of_machine(cluster, machine)?;
+        let stale = row.seen_at.is_none_or(|seen| now.0 - seen.0 >= SEEN_EVERY_MS);
+        let after = heard(row.clone(), poll.facts.clone(), now);
+        let differs = MachineRow { seen_at: row.seen_at, ..after.clone() } != row;
+        let is_new = |told: &&NodePart| {
+            let known = parts.iter().find(|part| part.attempt == told.attempt && part.part == told.part);
+            known.is_some_and(|part| !over(part.fate.as_ref()) && part.fate.as_ref() != Some(&told.fate))
+        };
+        let fates: Vec<NodePart> = poll.holds.iter().filter(is_new).cloned().collect();
+        let news = differs || !fates.is_empty() || stale;
+        Ok(news.then(|| News { row: differs.then_some(after), fates }))
+    }
 }
 
 /// What the file of a cluster says of its nodes.

@@ -240,3 +240,37 @@ async fn a_cluster_that_has_nodes_is_not_moved_and_nobody_moves_another_s_kubeco
     server.store.write(|tx| tx.drop_machine(CLUSTER, "crew-a")).await.unwrap();
     server.put("computes/crew", crew("other", sent)).await.expect(200);
 }
+
+#[tokio::test]
+async fn a_cluster_that_has_nodes_is_not_told_to_look_for_them_elsewhere() {
+    let server = Server::start().await;
+    let crew = |provider: serde_json::Value| {
+        json!({"properties": {"computeType": "AmlCompute", "properties": {"vmSize": "Standard_D1_v2",
+            "scaleSettings": {"maxNodeCount": 2, "minNodeCount": 0}, "nodeProvider": provider}}})
+    };
+    let ssh = |user: &str, port: u16, hosts: serde_json::Value| {
+        crew(json!({"type": "ssh", "user": user, "port": port, "hosts": hosts}))
+    };
+    let program = |name: &str| crew(json!({"type": "command", "program": name}));
+    server.put("computes/crew", ssh("ada", 22, json!(["10.0.0.7", "10.0.0.8"]))).await.expect(201);
+    ordered(&server, "crew-a").await;
+    for (key, changed) in [
+        ("type", program("lab")),
+        ("user", ssh("bob", 22, json!(["10.0.0.7", "10.0.0.8"]))),
+        ("port", ssh("ada", 2222, json!(["10.0.0.7", "10.0.0.8"]))),
+        ("hosts", ssh("ada", 22, json!(["10.0.0.7", "10.0.0.9"]))),
+        ("hosts", ssh("ada", 22, json!(["10.0.0.7", {"address": "10.0.0.8", "port": 2222}]))),
+    ] {
+        let (_, message) = server.put("computes/crew", changed).await.refused(409);
+        let expect = format!("if `{key}` were another");
+        assert!(message.contains(&expect) && message.contains("`min_instances: 0`"), "{message}");
+    }
+    // One more is no harm, nor is another way to write the same.
+    let more = json!([{"address": "10.0.0.7", "port": 22}, "10.0.0.8", "10.0.0.9"]);
+    server.put("computes/crew", ssh("ada", 22, more)).await.expect(200);
+    server.store.write(|tx| tx.drop_machine(CLUSTER, "crew-a")).await.unwrap();
+    server.put("computes/crew", program("lab")).await.expect(200);
+    ordered(&server, "crew-b").await;
+    let (_, message) = server.put("computes/crew", program("other")).await.refused(409);
+    assert!(message.contains("if `program` were another"), "{message}");
+}

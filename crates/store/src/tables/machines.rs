@@ -131,10 +131,11 @@ impl Tx<'_> {
         Ok(self.fetch_one(sql, &[attempt.as_str().into(), json(&PartFate::Own)?.into()])?.is_some())
     }
 
-    /// Writes down what became of a part. What has gone stays so.
+    /// Writes down what became of a part. What has left or gone stays so.
     pub fn put_fate(&mut self, attempt: &AttemptId, part: u32, fate: &PartFate) -> Result<(), Error> {
         self.exec(
-            "update machine_parts set fate = ?3 where attempt = ?1 and part = ?2",
+            "update machine_parts set fate = ?3 where attempt = ?1 and part = ?2 \
+             and (fate is null or (fate not like '{\"is\":\"left\"%' and fate not like '{\"is\":\"gone\"%'))",
             &[attempt.as_str().into(), i64::from(part).into(), json(fate)?.into()],
         )?;
         self.ring(Bell::Machines);

@@ -27,6 +27,7 @@ mod sqlite {
     mod commit;
     mod jobs;
     mod kept;
+    mod machines;
     mod points;
     mod retention;
     mod runs;
@@ -48,6 +49,7 @@ mod postgres {
     mod commit;
     mod jobs;
     mod kept;
+    mod machines;
     mod points;
     mod retention;
     mod runs;

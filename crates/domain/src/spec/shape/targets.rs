@@ -149,8 +149,14 @@ static CREDENTIALS: Object = Object {
 const SIZE: Key = key("size", Kind::Text, "The machine size.").or("Standard_DS3_v2");
 const HOST_KEY: &str =
     "Fingerprint of the key it must show, such as `SHA256:…`; those of the hosts on the way as well, between commas.";
-const SSH: Key = key("ssh_settings", Kind::Object(&SSH_SETTINGS), "Who may enter the nodes.");
-const SSH_PUBLIC: Key = key("ssh_public_access_enabled", Kind::Bool, "Whether SSH is reachable from outside.");
+const SSH_KEPT: &str =
+    "Who enters the machine, and how; with nodes that a cluster makes it is kept and shown, and nothing is set up.";
+const SSH: Key = key("ssh_settings", Kind::Object(&SSH_SETTINGS), SSH_KEPT);
+const SSH_PUBLIC: Key = key(
+    "ssh_public_access_enabled",
+    Kind::Bool,
+    "Whether SSH is reachable from outside; kept and shown, and nothing is set up.",
+);
 const NETWORK: Key = key("network_settings", Kind::Map, "The network the nodes join.");
 const PUBLIC_IP: Key = key("enable_node_public_ip", Kind::Bool, "Whether nodes get public addresses.").or("true");
 const RESOURCE_ID: Key =
@@ -410,7 +416,7 @@ static TOLERATION: Object = Object {
 
 static SSH_SETTINGS: Object = Object {
     name: "ssh_settings",
-    doc: "Who may enter the nodes.",
+    doc: "Who enters a machine, and how.",
     keys: &[
         key("admin_username", Kind::Text, "The user."),
         key("admin_password", Kind::Text, "The password."),

@@ -16,7 +16,7 @@ use axum::{
 };
 use domain::{Timestamp, cluster::Finding, machine::Standing, spec::Mistake};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use store::{Bell, ComputeRow, Error, MachineRow, TargetRow, TargetState, Tx};
 
 /// The kind of these targets, as records spell it.
@@ -106,13 +106,13 @@ pub(super) fn stays_put(
     let kept: Value = serde_json::from_str(&before.body).unwrap_or_default();
     let (was, is) = (provider(&kept), provider(body));
     let differs = |keys: &[&str]| keys.iter().any(|key| was[key] != is[key]);
-    if differs(&["type", "namespace", "context"]) {
+    if let Some(key) = moved(&was, &is) {
         let rows = tx.machines(&store::site_name(workspace, &before.name))?;
         let nodes = rows.iter().filter(|row| row.standing != Standing::Gone).count();
         if nodes > 0 {
             return Err(Problem::conflict(format!(
-                "cluster `{}` has {nodes} node(s), which could not be found elsewhere; delete it, or let it have none first \
-                 (`min_instances: 0`, and wait)",
+                "cluster `{}` has {nodes} node(s), which could not be found any more if `{key}` were another; delete \
+                 it, or let it have none first (`min_instances: 0`, and wait)",
                 before.name
             ))
             .into());
@@ -129,6 +129,23 @@ pub(super) fn stays_put(
         return Err(Problem::bad(why).into());
     }
     Ok(())
+}
+
+/// What of a provider differs by which nodes are found, if anything does. More hosts do no harm.
+fn moved(was: &Value, is: &Value) -> Option<&'static str> {
+    let keys = ["type", "namespace", "context", "program", "user"];
+    let differs = keys.into_iter().find(|key| was[*key] != is[*key]);
+    differs.or_else(|| {
+        let left = !hosts(was).is_subset(&hosts(is));
+        left.then_some(if was["port"] == is["port"] { "hosts" } else { "port" })
+    })
+}
+
+/// The machines of a provider, each by its address and port.
+fn hosts(provider: &Value) -> BTreeSet<(&str, u64)> {
+    let port = |host: &Value| host["port"].as_u64().or_else(|| provider["port"].as_u64()).unwrap_or(22);
+    let all = provider["hosts"].as_array().into_iter().flatten();
+    all.filter_map(|host| Some((host.as_str().or_else(|| host["address"].as_str())?, port(host)))).collect()
 }
 
 /// What is wrong with what brings the nodes.
