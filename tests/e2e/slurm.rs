@@ -66,7 +66,7 @@ impl Slurm {
         };
         let list: String = names.iter().map(node).collect();
         let accounts = accounting.map_or_else(String::new, |port| {
-            format!("AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=127.0.0.1\nAccountingStoragePort={port}\nMinJobAge=2\n")
+            format!("AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=127.0.0.1\nAccountingStoragePort={port}\nAccountingStoragePass={at}/munge.sock\nMinJobAge=2\n")
         });
         let config = format!(
             "ClusterName=test\nSlurmctldHost={name}(127.0.0.1)\nSlurmctldPort={}\nAuthType=auth/munge\n\

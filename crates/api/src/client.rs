@@ -7,6 +7,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+/// With the greeting of TLS: a server that restarts keeps its door open and greets late.
+const CONNECT: Duration = Duration::from_secs(15);
+
 /// How to reach a server.
 #[derive(Debug, Clone)]
 pub struct Connection {
@@ -71,7 +74,7 @@ impl Client {
     }
 
     fn reaching(connection: &Connection, identity: Option<&[u8]>) -> Result<reqwest::ClientBuilder, ClientError> {
-        let mut builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(5));
+        let mut builder = reqwest::Client::builder().connect_timeout(CONNECT);
         if is_loopback(&connection.url) {
             builder = builder.no_proxy();
         }
