@@ -5,7 +5,7 @@
 use reqwest::{Method, RequestBuilder, StatusCode, Upgraded, header};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{error::Error as _, path::PathBuf, sync::Arc, time::Duration};
 
 /// With the greeting of TLS: a server that restarts keeps its door open and greets late.
 const CONNECT: Duration = Duration::from_secs(15);
@@ -152,7 +152,14 @@ impl Client {
 
     /// Sends a request; anything but success becomes an error with the server's own words.
     pub async fn send(&self, request: RequestBuilder) -> Result<reqwest::Response, ClientError> {
-        let answer = request.send().await.map_err(|source| self.unreachable(source))?;
+        let again = request.try_clone();
+        let mut sent = request.send().await;
+        if let (Err(error), Some(again)) = (&sent, again)
+            && was_cut_off(error)
+        {
+            sent = again.send().await;
+        }
+        let answer = sent.map_err(|source| self.unreachable(source))?;
         if answer.status().is_success() {
             return Ok(answer);
         }
@@ -188,6 +195,20 @@ impl Client {
 pub async fn refusal(answer: reqwest::Response) -> ClientError {
     let status = answer.status();
     refused(status, answer.bytes().await.unwrap_or_default().as_ref())
+}
+
+/// Whether a connection was taken and cut off before anything was asked, as by a server that is killed at that moment.
+fn was_cut_off(error: &reqwest::Error) -> bool {
+    error.is_connect() && std::iter::successors(error.source(), |&cause| cause.source()).any(is_cut)
+}
+
+fn is_cut(cause: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    cause.downcast_ref::<std::io::Error>().is_some_and(|error| {
+        let cut = matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof);
+        // One in another is no source of it.
+        cut || error.get_ref().is_some_and(|within| is_cut(within))
+    })
 }
 
 /// This machine is reached without any proxy.

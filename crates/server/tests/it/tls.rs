@@ -105,3 +105,39 @@ async fn a_thousand_clients_at_once_are_all_answered() {
     let listed = server.get("data?$top=1000").await.expect(200);
     assert_eq!(listed["value"].as_array().unwrap().len(), 500);
 }
+
+#[tokio::test]
+async fn a_call_that_is_cut_off_before_it_was_made_is_made_again_once() {
+    let server = Server::start().await;
+    let behind = server.user.url().strip_prefix("https://").unwrap().to_owned();
+    let door = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", door.local_addr().unwrap());
+    let authority = fs::read(server.home.path().join("keys/authority.pem")).unwrap();
+    let token = make_token(&server.home.path().join("keys"), "user", server.store.keyring()).unwrap();
+    let client = || {
+        let authority = Some(authority.clone());
+        Client::new(Connection { url: url.clone(), token: token.clone(), authority }).unwrap()
+    };
+    let doorkeeper = async |cut: usize| {
+        for at in 0..=cut {
+            let (mut caller, _) = door.accept().await.unwrap();
+            caller.readable().await.unwrap();
+            // What is closed with something unread is reset.
+            if at < cut {
+                continue;
+            }
+            let mut server = tokio::net::TcpStream::connect(&behind).await.unwrap();
+            let _ = tokio::io::copy_bidirectional(&mut caller, &mut server).await;
+        }
+    };
+    let one = client();
+    tokio::select! {
+        answer = one.get::<serde_json::Value>(WS) => assert!(answer.is_ok(), "{answer:?}"),
+        () = doorkeeper(1) => panic!("the caller is gone"),
+    }
+    let two = client();
+    tokio::select! {
+        answer = two.get::<serde_json::Value>(WS) => assert!(answer.is_err(), "twice is no accident"),
+        () = doorkeeper(2) => panic!("it tried a third time"),
+    }
+}
