@@ -1,7 +1,7 @@
 //! Everything that must hold before a change is taken, in order, cheapest first.
 //!
 //! Stops at the first failure (with `--keep-going` at the end) with the command that repeats it, and always ends with a table of the steps and their
-//! seconds, and of what the tests skipped. The cluster goes whatever came of the steps. The order matters: `gen`, `examples` and `e2e` share the release binary that `e2e` builds.
+//! seconds, and of what the tests skipped; with `CI` set, skipping is failing. The cluster goes whatever came of the steps. The order matters: `gen`, `examples` and `e2e` share the release binary that `e2e` builds.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -34,6 +34,9 @@ const STEPS: &[Step] = &[
     Step { name: "deps", repeat: "cargo xtask deps", run: deps::run_installed },
 ];
 
+/// How the line of a test that did not run begins, here and in the tests.
+const SKIPPED: &str = "skipped:";
+
 /// Runs the steps until one fails, or all of them.
 pub(crate) fn run(sh: &Shell, keep_going: bool) -> Result<(), Failed> {
     say(&format!("building into {}", sh.target().display()));
@@ -60,16 +63,26 @@ pub(crate) fn run(sh: &Shell, keep_going: bool) -> Result<(), Failed> {
     cluster::end_ci(sh);
     rows.extend(STEPS[rows.len()..].iter().map(|step| (step.name, None)));
     say(&table(&rows));
-    let what = fs::read_to_string(&skipped).unwrap_or_default();
-    for line in what.lines().collect::<BTreeSet<_>>() {
-        say(line);
+    let notes = fs::read_to_string(&skipped).unwrap_or_default();
+    let notes: BTreeSet<_> = notes.lines().collect();
+    notes.iter().for_each(|note| say(note));
+    let strict = std::env::var_os("CI").is_some() && std::env::var_os("PEREGRINE_MAY_SKIP").is_none();
+    outcome.and(if strict { nothing_skipped(&notes) } else { Ok(()) })
+}
+
+/// Where changes are taken everything can be had, so a suite that was skipped there would be a suite nobody runs any more.
+fn nothing_skipped(notes: &BTreeSet<&str>) -> Result<(), Failed> {
+    match notes.iter().filter(|note| note.starts_with(SKIPPED)).count() {
+        0 => Ok(()),
+        count => Err(Failed::Check(format!(
+            "{count} of the things above were skipped, and `CI` is set\nhint: install what they name, or set `PEREGRINE_MAY_SKIP=1`"
+        ))),
     }
-    outcome
 }
 
 /// Notes what cannot be tested here, for the end of the run.
 pub(crate) fn skip(what: &str) -> Result<(), Failed> {
-    note(&format!("skipped: {what}"))
+    note(&format!("{SKIPPED} {what}"))
 }
 
 /// Says something that is to be said again at the end of the run.
@@ -111,6 +124,12 @@ fn table(rows: &[(&str, Option<(bool, Duration)>)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_run_twice_is_fine_and_what_was_not_run_is_not() {
+        assert!(nothing_skipped(&BTreeSet::from(["a::b failed beside others and passed alone"])).is_ok());
+        assert!(nothing_skipped(&BTreeSet::from(["skipped: Postgres (not installed)"])).is_err());
+    }
 
     #[test]
     fn the_table_shows_steps_that_were_not_reached() {

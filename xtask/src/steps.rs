@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::shell::{Failed, Shell, say};
-use crate::{again, cluster, image, postgres, tidy};
+use crate::{again, ci, cluster, image, postgres, tidy};
 
 const CLI: &str = "peregrine-cli";
 
@@ -64,10 +64,7 @@ pub(crate) fn test_one(sh: &Shell, name: &str) -> Result<(), Failed> {
 pub(crate) fn postgres(sh: &Shell) -> Result<(), Failed> {
     let server = match postgres::Server::start(&["fsync=off"]) {
         Ok(server) => server,
-        Err(reason) => {
-            say(&format!("skipped: Postgres ({reason})"));
-            return Ok(());
-        }
+        Err(reason) => return ci::skip(&format!("Postgres ({reason})")),
     };
     let sh = sh.with(postgres::VARIABLE, server.sockets()).with(postgres::ENGINE, "postgres").with("SIM_SEEDS", "20");
     let packages = ["--package", "peregrine-server", "--package", "peregrine-controller"];
