@@ -31,6 +31,10 @@ fn a_pipeline_that_failed_goes_on_from_the_failed_step_and_says_what_differed() 
     home.ok(&["job", "create", "-f", "words.yml", "-n", "third", "--set", "inputs.word=two", "--stream"]);
     assert!(why("third_make").contains("in `inputs.word`"), "{}", why("third_make"));
     assert_eq!(home.log("third_use"), "two\n");
+    let elsewhere = "jobs.make.outputs.said.path=azureml://datastores/workspaceblobstore/paths/fixed/";
+    home.ok(&["job", "create", "-f", "words.yml", "-n", "fourth", "--set", "inputs.word=two", "--set", elsewhere]);
+    assert_eq!(home.ended("fourth")["status"], "Completed");
+    assert!(why("fourth_make").contains("in `outputs.said.path`"), "{}", why("fourth_make"));
     let graph = home.ok(&["job", "show", "-n", "third", "--graph", "-o", "table"]);
     let lines: Vec<&str> = graph.lines().collect();
     assert!(

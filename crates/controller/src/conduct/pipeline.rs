@@ -4,6 +4,7 @@ use super::{
     Conductor, Parent,
     left::{listed, says_yes, text_at},
     reuse,
+    traces::Traces,
 };
 use domain::{
     Job, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedInput, Timestamp,
@@ -92,7 +93,13 @@ impl Pipeline {
         Ok(())
     }
 
-    fn start(&mut self, tx: &mut Tx<'_>, parent: &Parent, at: usize, inputs: &[Filled]) -> Result<(), Error> {
+    fn start(
+        &mut self,
+        tx: &mut Tx<'_>,
+        parent: &Parent,
+        (at, inputs): (usize, &[Filled]),
+        traces: &mut Traces,
+    ) -> Result<(), Error> {
         let step = &self.graph.steps[at];
         if let Some(each) = &step.each {
             return self.spread(tx, parent, at, each.as_ref().clone(), inputs);
@@ -125,7 +132,7 @@ impl Pipeline {
             return Ok(());
         }
         let seq = match step.job.reuse {
-            true => reuse::begin(tx, &mut new, body)?,
+            true => reuse::begin(tx, &mut new, body, traces)?,
             false => {
                 new.body = body.to_string();
                 tx.insert_job(&new)?
@@ -308,9 +315,10 @@ impl Conductor for Pipeline {
         if let JobState::Halting { reason, .. } = &parent.job.state {
             self.progress.cancel(reason);
         }
+        let mut traces = Traces::default();
         for decision in self.progress.advance(&self.graph) {
             match decision {
-                Decision::Start { step, inputs } => self.start(tx, parent, step, &inputs)?,
+                Decision::Start { step, inputs } => self.start(tx, parent, (step, &inputs), &mut traces)?,
                 Decision::Stop { step, because } => {
                     if let Some(seq) = self.jobs.get(&step) {
                         tx.stop_job(*seq, &because, parent.now)?;

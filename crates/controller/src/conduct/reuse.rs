@@ -1,7 +1,7 @@
 //! Reuse: a job that is to run is not, where an earlier one was the same in all that matters and what it left is there
 //! as it left it.
 
-use super::traces;
+use super::traces::{self, Traces};
 use domain::{JobEvent, Place, Plan, PlannedInput, likeness};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ type Fields = BTreeMap<String, String>;
 const LOGS: &str = "its logs";
 
 /// Accepts a job that an earlier one may stand for, and says in its story which one does or why none does.
-pub(super) fn begin(tx: &mut Tx<'_>, new: &mut NewJob, mut body: Value) -> Result<i64, Error> {
+pub(super) fn begin(tx: &mut Tx<'_>, new: &mut NewJob, mut body: Value, traces: &mut Traces) -> Result<i64, Error> {
     let mut fields = likeness::of(&new.plan);
     fields.extend(asked(&body));
-    let mut hindrance = traced(&new.plan, &mut fields).err();
+    let mut hindrance = traced(&new.plan, traces, &mut fields).err();
     if hindrance.is_none() {
         for (original, name) in tx.alike(&new.workspace, &fields)? {
             let plan = tx.plan(original)?.unwrap_or_default();
@@ -69,10 +69,11 @@ fn asked(body: &Value) -> Fields {
 }
 
 /// Adds what lies at the places of the inputs; the reason where that cannot be told of one.
-fn traced(plan: &Plan, fields: &mut Fields) -> Result<(), String> {
+fn traced(plan: &Plan, traces: &mut Traces, fields: &mut Fields) -> Result<(), String> {
     for (name, input) in &plan.inputs {
         let PlannedInput::Data { place, .. } = input else { continue };
-        let trace = traces::of(place)
+        let trace = traces
+            .of(place)
             .map_err(|why| format!("whether the files of input `{name}` have changed cannot be told: {why}"))?;
         fields.insert(format!("inputs.{name} (its files)"), trace);
     }

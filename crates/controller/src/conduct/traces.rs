@@ -1,6 +1,7 @@
 //! What files lie at a place, as a text that is another one when a file is added, removed or written to.
 //!
-//! Nothing is read but names, sizes and times of change, and only so many of them: a pass holds up everyone's writes.
+//! Nothing is read but names, sizes and times of change, and only so many of them, and what many steps read is looked at
+//! once: a pass holds up everyone's writes.
 
 use domain::{
     Place,
@@ -8,6 +9,7 @@ use domain::{
     spec::yaml,
 };
 use std::{
+    collections::HashMap,
     fmt::Write,
     fs::{self, Metadata},
     path::{Component, Path, PathBuf},
@@ -19,7 +21,21 @@ const MOST_FILES: usize = 20_000;
 /// An MLTable is short.
 const TABLE_BYTES: u64 = 1 << 20;
 
-/// The files at a place, or why nobody can tell whether they are what they were.
+/// The places looked at in one pass.
+#[derive(Default)]
+pub(super) struct Traces(HashMap<PathBuf, Result<String, String>>);
+
+impl Traces {
+    /// As [`of`], of now or of a moment ago.
+    pub(super) fn of(&mut self, place: &Place) -> Result<String, String> {
+        match place {
+            Place::Folder { path } => self.0.entry(path.clone()).or_insert_with(|| of(place)).clone(),
+            _ => of(place),
+        }
+    }
+}
+
+/// The digest of the files at a place, or why nobody can tell whether they are what they were.
 pub(super) fn of(place: &Place) -> Result<String, String> {
     match place {
         Place::Folder { path } => {
@@ -27,7 +43,7 @@ pub(super) fn of(place: &Place) -> Result<String, String> {
             if table.is_file() && leads_out(&table) {
                 return Err("it is an MLTable that names files outside of its folder".to_owned());
             }
-            below(path, MOST_FILES)
+            below(path, MOST_FILES).map(|lines| store::digest_of(&lines))
         }
         Place::Object { datastore, .. } => {
             Err(format!("it lies in datastore `{datastore}`, which is not on this machine"))
@@ -110,7 +126,12 @@ mod tests {
         assert_ne!(trace(folder.path()).unwrap(), second);
         fs::remove_file(folder.path().join("y.txt")).unwrap();
         assert_eq!(trace(folder.path()).unwrap(), second);
-        assert_ne!(trace(&file).unwrap(), "", "one file is looked at too");
+        assert_ne!(trace(&file), trace(&folder.path().join("deep")), "one file is looked at too");
+        let mut traces = Traces::default();
+        let place = Place::Folder { path: folder.path().to_owned() };
+        let then = traces.of(&place);
+        fs::write(&file, "three").unwrap();
+        assert_eq!((traces.of(&place), then == of(&place)), (then.clone(), false), "it is looked at once a pass");
     }
 
     #[test]

@@ -156,8 +156,18 @@ async fn what_is_the_same_is_not_run_again() {
     says(shop.run("a", &asked).await, "no earlier job of this step is on record");
     assert_eq!(shop.run("b", &asked).await, Ok("a_s".to_owned()));
     assert_eq!(shop.run("c", &asked).await, Ok("a_s".to_owned()), "of those that ran");
-    says(shop.run("d", &Asked { word: "two", ..asked.clone() }).await, "`inputs.word`");
-    says(shop.run("e", &Asked { never: true, ..asked }).await, "");
+    says(shop.run("d", &Asked { word: "two", ..asked }).await, "`inputs.word`");
+}
+
+#[tokio::test]
+async fn a_step_that_is_kept_from_reuse_takes_from_nobody_and_gives_to_nobody() {
+    let shop = Shop::new();
+    let asked = Asked { word: "one", ..Asked::default() };
+    let kept = Asked { never: true, ..asked.clone() };
+    says(shop.run("a", &kept).await, "");
+    says(shop.run("b", &asked).await, "no earlier job of this step is on record");
+    says(shop.run("c", &kept).await, "");
+    assert_eq!(shop.run("d", &asked).await, Ok("b_s".to_owned()));
 }
 
 #[tokio::test]

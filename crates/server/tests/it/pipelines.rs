@@ -195,6 +195,22 @@ async fn a_steps_own_priority_and_services_are_its_jobs() {
 }
 
 #[tokio::test]
+async fn a_step_is_kept_from_reuse_by_itself_its_component_or_its_pipeline() {
+    let server = with_components().await;
+    component(&server, "dice", json!({"command": "echo $RANDOM", "is_deterministic": false})).await;
+    let mut off = node("make", json!({}));
+    off["properties"] = json!({"peregrine.reuse": "false"});
+    let jobs = json!({"usual": node("make", json!({})), "off": off, "dice": node("dice", json!({}))});
+    steps(&server, "usual", jobs).await;
+    let reused = |graph: &domain::pipeline::Graph| graph.steps.iter().map(|step| step.job.reuse).collect::<Vec<_>>();
+    assert_eq!(reused(&graph_of(&server, "usual").await), [true, false, false]);
+    let mut body = pipeline(json!({"usual": node("make", json!({}))}));
+    body["properties"]["settings"]["force_rerun"] = json!(true);
+    server.put("jobs/forced", body).await.expect(201);
+    assert_eq!(reused(&graph_of(&server, "forced").await), [false]);
+}
+
+#[tokio::test]
 async fn an_output_of_the_pipeline_has_one_maker() {
     let server = with_components().await;
     let mut made = node("make", json!({}));

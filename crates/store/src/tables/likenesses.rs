@@ -97,14 +97,15 @@ impl Tx<'_> {
 }
 
 fn short(fields: &Fields) -> Fields {
-    let one = |value: &String| if value.len() > WHOLE_BYTES { hex(value) } else { value.clone() };
+    let one = |value: &String| if value.len() > WHOLE_BYTES { digest_of(value) } else { value.clone() };
     fields.iter().map(|(name, value)| (name.clone(), one(value))).collect()
 }
 
 fn whole(fields: &Fields) -> Result<String, Error> {
-    Ok(hex(&json(fields)?))
+    Ok(digest_of(&json(fields)?))
 }
 
-fn hex(text: &str) -> String {
+/// The digest of a text, as what is alike is compared by.
+pub fn digest_of(text: &str) -> String {
     digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
