@@ -1,6 +1,6 @@
 """Whole-system measurements, each printed as a table beside its peers.
 
-Usage: bench/run.py [start] [list] [tasks] [blobs] [sdk] [pages] [pipelines]   (all of them without a name)
+Usage: bench/run.py [start] [list] [tasks] [blobs] [sdk] [pages] [pipelines] [planner]   (all of them without a name)
 PEREGRINE_BIN names the binary; PEREGRINE_BENCH_LONG=1 takes more rounds. Needs Python 3.9 and rustc.
 HyperQueue is installed from the package index for `tasks`; where that fails the row says so.
 """
@@ -255,7 +255,27 @@ def pipelines_of_true():
     table("Pipelines of `/bin/true`", ["graph", "steps", "accepted in", "to its end", "a step beyond its process", "goal", ""], rows)
 
 
-BENCHES = {"pipelines": pipelines_of_true, "start": start, "list": list_jobs, "tasks": tasks, "blobs": blobs, "sdk": sdk_submit, "pages": long_list}
+def decisions(text):
+    """The rows of the planner's own table: jobs, nodes, placed, decisions a second, microseconds a decision."""
+    rows = [line.split() for line in text.splitlines()[1:]]
+    return [(int(jobs), int(nodes), int(placed), float(rate), float(each)) for jobs, nodes, placed, rate, each in rows]
+
+
+def planner():
+    """P4: the planner alone, without a store: decisions a second, and whether one costs the same as the queue grows."""
+    told = subprocess.run(["cargo", "run", "--release", "--quiet", "-p", "peregrine-planner", "--example", "place"],
+                          cwd=HERE.parent, capture_output=True, text=True)
+    if told.returncode:
+        table("The planner alone", ["measure", "Peregrine"], [[f"it cannot be built here: {told.stderr.strip().splitlines()[-1]}", "-"]])
+        return
+    found = decisions(told.stdout)
+    least = min(each for *_, each in found)
+    rows = [[f"{jobs:,}", f"{nodes:,}", f"{placed:,}", f"{rate:,.0f}", ">= 10,000", verdict(rate >= 10_000), f"{each:.2f} us", f"{each / least:.1f} x"]
+            for jobs, nodes, placed, rate, each in found]
+    table("The planner alone: queued jobs with gangs", ["jobs", "nodes", "placed", "decisions/s", "goal", "", "a decision", "of the least"], rows)
+
+
+BENCHES = {"pipelines": pipelines_of_true, "planner": planner, "start": start, "list": list_jobs, "tasks": tasks, "blobs": blobs, "sdk": sdk_submit, "pages": long_list}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or BENCHES:

@@ -1,7 +1,7 @@
 //! Jobs with an image, in a real podman. Skipped aloud where it cannot be had (not root, no apt).
 
 use crate::harness::{Home, said};
-use std::{path::PathBuf, process::Command, process::Stdio};
+use std::{fs, path::PathBuf, process::Command, process::Stdio};
 
 const IMAGE: &str = "localhost/peregrine-test:1";
 
@@ -35,14 +35,24 @@ fn an_image_job_runs_in_a_container_and_a_canceled_one_leaves_none() {
     let run = |args: &[&str]| said(home.command(args).envs(variables.clone()).output().unwrap());
     home.file(
         "job.yml",
-        "command: cat /etc/marker && id -u && echo ${{inputs.word}} > ${{outputs.made}}/y.txt && echo z > outputs/z.txt\n\
-         environment: {image: localhost/peregrine-test:1}\ninputs: {word: hello}\noutputs: {made: {}}\n",
+        "command: cat /etc/marker && id -u && echo ${{inputs.word}} > ${{outputs.made}}/y.txt && echo z > outputs/z.txt && \
+         echo ${{inputs.word}} > ${{outputs.one}}.new && mv ${{outputs.one}}.new ${{outputs.one}} && echo two > ${{outputs.two}}\n\
+         environment: {image: localhost/peregrine-test:1}\ninputs: {word: hello}\n\
+         outputs: {made: {}, one: {type: uri_file}, two: {type: uri_file}}\n",
     );
     let done = run(&["job", "create", "-f", "job.yml", "-n", "inside", "--stream"]);
     assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
     assert!(done.out.contains("from the image"), "{}", done.out);
     assert_eq!(home.job("inside")["peregrine"]["isolation"], "container");
     assert!(home.artifacts("inside").join("outputs/z.txt").exists());
+    for (output, text) in [("one", "hello\n"), ("two", "two\n")] {
+        assert_eq!(run(&["job", "download", "-n", "inside", "--output-name", output, "-p", output]).code, Some(0));
+        let mut at = home.path().join(output);
+        while at.is_dir() {
+            at = fs::read_dir(&at).unwrap().next().expect("a file was downloaded").unwrap().path();
+        }
+        assert_eq!(fs::read_to_string(at).unwrap(), text, "output `{output}` is one file");
+    }
 
     home.file("long.yml", "command: sleep 600\nenvironment: {image: localhost/peregrine-test:1}\n");
     run(&["job", "create", "-f", "long.yml", "-n", "long"]);

@@ -80,6 +80,20 @@ fn a_parallel_step_works_through_its_input_on_two_nodes() {
 }
 
 #[test]
+fn a_parallel_step_on_nodes_that_come_for_it_hands_its_rows_to_the_next() {
+    let home = home(&["a", "b", "c"]);
+    crate::managed::create(&home, "max_instances: 2\nidle_time_before_scale_down: 300");
+    let next = "  count:\n    type: command\n    command: wc -l < ${{inputs.rows}}\n    environment: {image: 'python:3.12-slim'}\n    \
+        inputs: {rows: {type: uri_file, path: '${{parent.jobs.each.outputs.rows}}'}}\n";
+    home.file("pipeline.yml", &(PIPELINE.replace("azureml:local", "azureml:crew") + next));
+    let job = home.submit("pipeline.yml");
+    assert_eq!(home.ended(&job)["status"], "Completed", "{}", home.ok(&["job", "why", "-n", &job]));
+    assert_eq!(rows(&home, &job, "rows"), ["hello world a", "hello world b", "hello world c"]);
+    assert_eq!(home.log(&format!("{job}_count")).trim(), "3");
+    assert_eq!(crate::managed::states(&home).len(), 2, "both ran on the cluster");
+}
+
+#[test]
 fn a_step_with_too_many_failures_says_so_and_one_with_as_many_as_allowed_goes_on() {
     let home = home(&["bad", "b", "c", "bad"]);
     let sized = |size: &str| {

@@ -31,6 +31,10 @@ fn a_pipeline_that_failed_goes_on_from_the_failed_step_and_says_what_differed() 
     home.ok(&["job", "create", "-f", "words.yml", "-n", "third", "--set", "inputs.word=two", "--stream"]);
     assert!(why("third_make").contains("in `inputs.word`"), "{}", why("third_make"));
     assert_eq!(home.log("third_use"), "two\n");
+    let elsewhere = "jobs.make.outputs.said.path=azureml://datastores/workspaceblobstore/paths/fixed/";
+    home.ok(&["job", "create", "-f", "words.yml", "-n", "fourth", "--set", "inputs.word=two", "--set", elsewhere]);
+    assert_eq!(home.ended("fourth")["status"], "Completed");
+    assert!(why("fourth_make").contains("in `outputs.said.path`"), "{}", why("fourth_make"));
     let graph = home.ok(&["job", "show", "-n", "third", "--graph", "-o", "table"]);
     let lines: Vec<&str> = graph.lines().collect();
     assert!(
@@ -110,6 +114,48 @@ fn steps_and_trials_are_run_once_though_server_and_agent_are_killed() {
     let drawn = told(&trials);
     assert_eq!((drawn.len(), drawn.iter().collect::<BTreeSet<_>>().len()), (12, 12), "{drawn:?}");
     assert_eq!(home.json(&["job", "list", "--parent", "search"]).as_array().unwrap().len(), 12);
+}
+
+/// Mini-batches, ranks of a gang and trials inside of a pipeline: each leaves one line.
+#[test]
+fn batches_ranks_and_nested_trials_are_run_once_though_server_and_agent_are_killed() {
+    let home = Home::new();
+    let file = |name: &str| home.path().join(name);
+    for n in 0..6 {
+        home.file(&format!("data/{n}.txt"), &n.to_string());
+    }
+    let slow = "import time\ndef run(batch):\n    for path in batch:\n        print(open(path).read(), file=open('TO', 'a'))\n    \
+        time.sleep(0.4)\n    return batch\n";
+    home.file("src/slow.py", &slow.replace("TO", &file("items").display().to_string()));
+    let whole = "type: pipeline\nsettings: {default_compute: 'azureml:local'}\njobs:\n  each:\n    type: parallel\n    \
+        inputs: {d: {type: uri_folder, path: data}}\n    input_data: '${{inputs.d}}'\n    mini_batch_size: '1'\n    \
+        max_concurrency_per_instance: 1\n    mini_batch_error_threshold: 0\n    resources: {instance_count: 2}\n    \
+        task: {type: run_function, code: src, entry_script: slow.py, environment: {image: 'python:3.12-slim'}}\n  \
+        gang:\n    type: command\n    command: 'echo $RANK >> RANKS; sleep 1'\n    environment: {image: 'python:3.12-slim'}\n    \
+        distribution: {type: pytorch, process_count_per_instance: 2}\n    resources: {instance_count: 2}\n  \
+        tune:\n    type: sweep\n    sampling_algorithm: grid\n    search_space: {x: {type: choice, values: [1, 2, 3, 4]}}\n    \
+        objective: {goal: minimize, primary_metric: loss}\n    limits: {max_total_trials: 4, max_concurrent_trials: 1}\n    \
+        trial:\n      type: command\n      inputs: {x: {type: integer}}\n      command: 'echo ${{ inputs.x }} >> TRIALS; sleep 0.4'\n      \
+        environment: {image: 'python:3.12-slim'}\n";
+    let at = |name: &str| file(name).display().to_string();
+    home.file("whole.yml", &whole.replace("RANKS", &at("ranks")).replace("TRIALS", &at("trials")));
+    home.ok(&["job", "create", "-f", "whole.yml", "-n", "whole", "-o", "none"]);
+    let told = |name: &str| {
+        let text = fs::read_to_string(file(name)).unwrap_or_default();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let all = || ["items", "ranks", "trials"].iter().map(|name| told(name).len()).sum::<usize>();
+    for (at, role) in [(1, "server"), (5, "agent"), (9, "server")] {
+        home.until("more lines", || all() > at);
+        assert!(home.kill(role), "there is no {role}");
+        home.ok(&["job", "list", "-o", "none"]);
+    }
+    assert_eq!(home.ended("whole")["status"], "Completed", "{}", home.ok(&["job", "why", "-n", "whole"]));
+    assert_eq!(told("items"), ["0", "1", "2", "3", "4", "5"]);
+    assert_eq!(told("ranks"), ["0", "1", "2", "3"]);
+    assert_eq!(told("trials"), ["1", "2", "3", "4"]);
 }
 
 /// What a terminal shows: the tree, drawn over itself until all is over.

@@ -739,6 +739,23 @@ def sweep_create():
     assert len({trial.tags["hyperparameters"] for trial in trials}) == 4
 
 
+@step
+def sweep_best():
+    from azure.ai.ml.sweep import Choice
+    write("trial/log.py", LOGS_LOSS)
+    trial = command(code="trial", environment="env1:1", outputs={"model": Output(type="uri_folder")}, inputs={"lr": 1},
+                    command="echo ${{inputs.lr}} > ${{outputs.model}}/lr.txt && python3 log.py ${{inputs.lr}}")
+    sweep = trial(lr=Choice([1, 3, 7])).sweep(sampling_algorithm="grid", primary_metric="loss", goal="Minimize")
+    sweep.set_limits(max_total_trials=3, max_concurrent_trials=2)
+    sweep.experiment_name, sweep.compute = "sw", "azureml:local"
+    made = ml.jobs.create_or_update(sweep)
+    assert ended(made.name) == "Completed", made
+    best = ml.jobs.get(made.name).properties["best_child_run_id"]
+    assert json.loads(ml.jobs.get(best).tags["hyperparameters"]) == {"lr": 3}, ml.jobs.get(best).tags
+    ml.jobs.download(made.name, download_path="best-trial", output_name="model")
+    assert tree("best-trial")["named-outputs/model/lr.txt"].strip() == b"3", tree("best-trial")
+
+
 def pipeline():
     first = load_component("comp.yml")
     second = command(name="evalc", inputs={"m": Input(type="uri_folder")}, outputs={"o": Output(type="uri_folder")},
@@ -884,6 +901,33 @@ def pipeline_loops():
         return {"all": all_said(said=loop.outputs.said).outputs.all}
 
     is_said(over_what_a_step_makes, [b"c", b"d"])
+
+
+@step
+def pipeline_branches():
+    from azure.ai.ml.dsl._condition import condition
+    from azure.ai.ml.dsl._do_while import do_while
+
+    each, _ = says_its_word()
+    flag, number = {"type": "boolean", "is_control": True}, {"type": "integer"}
+    ask = component("askc", "if [ ${{inputs.n}} -gt 2 ]; then echo true; else echo false; fi > ${{outputs.big}}", {"n": number}, {"big": flag})
+    turn = component("roundc", "echo 9 > ${{outputs.next}}; if [ ${{inputs.n}} -lt 9 ]; then echo true; else echo false; fi > ${{outputs.more}}",
+                     {"n": number}, {"more": flag, "next": {"type": "integer", "is_control": True}})
+
+    @dsl.pipeline(default_compute="local", experiment_name="pipe")
+    def made(n):
+        asked = ask(n=n)
+        large = each(word="large")
+        small = each(word="small")
+        body = turn(n=n)
+        do_while(body=body, condition=body.outputs.more, mapping={"next": body.inputs.n}, max_iteration_count=3)
+        condition(condition=asked.outputs.big, true_block=[large, body], false_block=small)
+
+    for n, ran in [(3, {"asked", "large", "body.0", "body.1"}), (2, {"asked", "small"})]:
+        job = ml.jobs.create_or_update(made(n=n))
+        assert ended(job.name) == "Completed"
+        found = {child.display_name for child in ml.jobs.list(parent_job_name=job.name)}
+        assert found == ran, (n, found)
 
 
 @step
@@ -1228,6 +1272,11 @@ def pipeline_batch_deployment():
     wanted = PipelineComponentBatchDeployment(name="pbd", endpoint_name="be1", component=built,
                                               settings={"default_compute": "local"})
     ml.batch_deployments.begin_create_or_update(wanted).result()
+    job = ml.batch_endpoints.invoke("be1", deployment_name="pbd", inputs={"data": Input(type="uri_folder", path="data")})
+    assert ended(job.name) == "Completed", job.name
+    child, = ml.jobs.list(parent_job_name=job.name)
+    ml.jobs.download(child.name, download_path="got-pbd", all=True)
+    assert any(name.endswith("/lr.txt") and text.strip() == b"0.1" for name, text in tree("got-pbd").items()), tree("got-pbd")
 
 
 @step

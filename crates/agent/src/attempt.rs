@@ -7,6 +7,7 @@
 mod collect;
 mod command;
 mod logs;
+mod mounts;
 mod parallel;
 mod process;
 mod serve;

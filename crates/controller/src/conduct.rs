@@ -8,6 +8,7 @@ mod left;
 mod pipeline;
 mod reuse;
 mod sweep;
+mod traces;
 
 use crate::{Context, schedule, until};
 use domain::{Job, JobEvent, JobState, Outcome, Timestamp};

@@ -1,7 +1,8 @@
 //! When one job can stand for another: what matters about a plan, field by field.
 //!
-//! Where outputs go is left out, because that follows from the job's name; so are limits of time and labels. Two plans
-//! with the same fields run the same command on the same bytes in the same surroundings.
+//! Where outputs go that say nothing of it is left out, because that follows from the job's name; so are limits of time
+//! and labels. Two plans with the same fields run the same command in the same surroundings on what lies at the same
+//! places; whether the same bytes lie there is for whoever can look.
 
 use crate::{Plan, PlannedInput};
 use serde::Serialize;
@@ -36,8 +37,16 @@ pub fn of(plan: &Plan) -> BTreeMap<String, String> {
     }
     for (name, output) in &plan.outputs {
         put(format!("outputs.{name}"), json(&(output.mode, output.file)));
+        if let Some(datastore) = datastore(&output.uri) {
+            put(format!("outputs.{name}.datastore"), datastore.to_owned());
+        }
     }
     fields
+}
+
+/// The datastore that an address leads to.
+pub fn datastore(uri: &str) -> Option<&str> {
+    uri.split_once("/datastores/")?.1.split('/').next()
 }
 
 /// The fields in which two differ, those that only one has included.
@@ -62,7 +71,7 @@ mod tests {
         let output = PlannedOutput {
             place: Place::Folder { path: format!("/data/{name}/o").into() },
             mode: OutputMode::RwMount,
-            uri: String::new(),
+            uri: format!("azureml://datastores/d/paths/azureml/{name}/o/"),
             file: false,
         };
         Plan {
@@ -82,5 +91,8 @@ mod tests {
         other.inputs.clear();
         other.variables.insert("N".into(), "1".into());
         assert_eq!(differing(&first, &of(&other)), ["command", "environment_variables.N", "inputs.rate"]);
+        let mut elsewhere = plan("train", "0.1", "b");
+        elsewhere.outputs.get_mut("o").unwrap().uri = "azureml://datastores/e/paths/azureml/b/o/".into();
+        assert_eq!(differing(&first, &of(&elsewhere)), ["outputs.o.datastore"]);
     }
 }

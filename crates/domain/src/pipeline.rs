@@ -25,6 +25,19 @@ pub struct Graph {
     /// How many steps of each group may be under way at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<usize>,
+    /// Loops that end because they may not go on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limited: Vec<Limited>,
+}
+
+/// A loop that was written out as far as it may go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limited {
+    /// Its path.
+    pub name: String,
+    pub turns: u64,
+    /// What the last turn says about another one.
+    pub source: Source,
 }
 
 /// What holds for all steps.
@@ -106,6 +119,9 @@ pub struct StepJob {
     pub target: String,
     pub cluster: String,
     pub max_retries: u32,
+    /// Its own, where it is not that of the pipeline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i64>,
     pub registers: bool,
     /// Where it may run, in order, if its target is a pool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

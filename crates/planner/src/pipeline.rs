@@ -157,6 +157,11 @@ impl Progress {
         (self.over, self.live, self.steps.len() - self.over - self.live)
     }
 
+    /// What an output of a step said, if it is one that others depend on and its step has completed.
+    pub fn says(&self, step: usize, output: &str) -> Option<bool> {
+        self.said.get(&(step, output.to_owned())).copied()
+    }
+
     fn starts(&mut self, graph: &Graph) -> Vec<Decision> {
         let mut full = Vec::new();
         let mut decisions = Vec::new();

@@ -20,7 +20,7 @@ pub use tables::{
     Latest, LoggedModelRow, MachinePart, MachineRow, ModelPoint, NOWHERE, NewJob, NewRun, NodeRow, OperationRow,
     POOLED, PrincipalRow, Purged, QueuedJob, REPLICA, RecordFilter, RecordKey, RecordRow, ReplicaRow, RunInput,
     RunModel, RunQuery, RunRow, ScheduleEvent, ScheduleRow, ScheduleRun, ServingKey, ServingRow, Since, Stopped,
-    TargetRow, TargetState, Texts, Used, UserRow, VersionFilter, WorkspaceRow, acting, site_name,
+    TargetRow, TargetState, Texts, Used, UserRow, VersionFilter, WorkspaceRow, acting, digest_of, site_name,
 };
 
 use std::{

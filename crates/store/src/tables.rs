@@ -44,6 +44,7 @@ pub use job_labels::{Used, UserRow};
 pub use job_pages::{JobFilter, JobPage};
 pub use jobs::{ChildOf, HERE, InUse, JobRow, NOWHERE, NewJob, POOLED, QueuedJob};
 pub use kept::Keeper;
+pub use likenesses::digest_of;
 pub use logged_models::{LoggedModelRow, ModelPoint, RunModel};
 pub use machines::{MachinePart, MachineRow};
 pub use nodes::NodeRow;

@@ -5,6 +5,7 @@
 use super::{
     Halt, Stopped, command, disk,
     logs::Logs,
+    mounts,
     parallel::{self, Batches},
     process::Process,
     serve::{Replica, Start},
@@ -350,12 +351,11 @@ fn in_container(
     rank: u32,
 ) -> Option<Vec<String>> {
     let image = ready.image.as_ref()?;
-    let mut mounts = vec![paths.work.to_owned()];
-    mounts.extend_from_slice(paths.mounts);
-    mounts.extend(paths.inputs.values().chain(paths.outputs.values()).map(PathBuf::from).filter(|p| p.is_absolute()));
     let named = |name: &str| variables.iter().find(|(n, _)| n == name).and_then(|(_, value)| value.clone());
     // The authorities a client inside is told to trust lie on this machine.
-    mounts.extend(named("REQUESTS_CA_BUNDLE").map(PathBuf::from).filter(|path| path.is_file()));
+    let authorities = named("REQUESTS_CA_BUNDLE").map(PathBuf::from).filter(|path| path.is_file());
+    let folders = [paths.work.to_owned()].into_iter().chain(paths.mounts.iter().cloned()).chain(authorities);
+    let mounts = mounts::of(&assignment.plan, folders, paths.inputs, paths.outputs);
     let asked: BTreeMap<String, String> = variables
         .iter()
         .filter(|(name, _)| name != "PATH")

@@ -1,5 +1,7 @@
 //! Mini-batches: the script itself, run as the agent runs it, with real processes that fail in every way there is.
 
+use crate::serve::site::prepared;
+use domain::EnvironmentPlan;
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -46,6 +48,14 @@ def shutdown():
 struct Case {
     folder: tempfile::TempDir,
     settings: Value,
+    python: PathBuf,
+}
+
+/// A Python that can read tables and models; `None`, said aloud, where none can be had.
+fn with_pandas() -> Option<PathBuf> {
+    let pip = vec!["pandas".to_owned(), "mlflow-skinny".to_owned()];
+    let ready = prepared(&EnvironmentPlan { pip, ..EnvironmentPlan::default() }, "mini-batches of rows")?;
+    Some(ready.path_first[0].join("python"))
 }
 
 impl Case {
@@ -64,7 +74,21 @@ impl Case {
             "concurrency": 2, "max_retries": 1, "timeout": 20, "mini_batch_error_threshold": -1, "error_threshold": -1,
             "logging_level": "INFO", "append_to": folder.path().join("out.txt"), "logs": folder.path().join("logs"),
         });
-        Case { folder, settings }
+        Case { folder, settings, python: "python3".into() }
+    }
+
+    /// Rows instead of files: `n` counts up, `kind` is a letter for each row.
+    fn of_rows(python: &Path, kinds: &str) -> Case {
+        let mut case = Case::new(&[]).with(json!({"rows": true, "max_retries": 0}));
+        case.python = python.to_owned();
+        let rows: String = kinds.chars().enumerate().map(|(n, kind)| format!("{n},{kind}\n")).collect();
+        fs::write(case.path("in/table.csv"), format!("n,kind\n{rows}")).unwrap();
+        case
+    }
+
+    fn entry(self, text: &str) -> Case {
+        fs::write(self.path("work/entry.py"), text).unwrap();
+        self
     }
 
     fn with(mut self, changes: Value) -> Case {
@@ -80,7 +104,7 @@ impl Case {
 
     fn start(&self, variables: &[(&str, &str)]) -> Child {
         fs::write(self.path("job.json"), self.settings.to_string()).unwrap();
-        let mut command = Command::new("python3");
+        let mut command = Command::new(&self.python);
         command.arg(SCRIPT).arg("node").arg(self.path("job.json")).current_dir(self.path("work"));
         command.envs(variables.iter().copied()).env_remove("MLFLOW_TRACKING_URI");
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -240,6 +264,74 @@ fn folders_are_partitions() {
             .map(|(kind, year)| format!("[('kind', '{kind}'), ('year', '{year}')]2"));
         assert_eq!(case.rows(), expected);
     }
+}
+
+#[test]
+fn rows_come_in_tables_of_about_the_size_asked_for_and_go_back_as_a_table() {
+    let Some(python) = with_pandas() else { return };
+    let entry = "def run(table, context):\n    table['batch'] = context.minibatch_index\n    return table[['n', 'kind', 'batch']]\n";
+    // A row is 4 bytes, and the line of names goes with all of them.
+    let case = Case::of_rows(&python, "aabbccddee").with(json!({"mini_batch_size": 15, "error_threshold": 0}));
+    let case = case.entry(entry);
+    let (well, said) = case.run();
+    assert!(well, "{said}");
+    let rows: Vec<Vec<String>> = case.rows().iter().map(|row| row.split(',').map(str::to_owned).collect()).collect();
+    let numbers: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(numbers, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"], "every row once");
+    assert_eq!(rows[2][1], "b");
+    let batches: std::collections::BTreeSet<&String> = rows.iter().map(|row| &row[2]).collect();
+    assert!((3..=5).contains(&batches.len()), "{rows:?}");
+    assert!(said.contains("items: 10, 0 failed"), "{said}");
+    let short = case.entry("def run(table):\n    return table.head(1)\n");
+    fs::remove_file(short.path("out.txt")).unwrap();
+    let (well, said) = short.run();
+    assert!(!well && said.contains("items failed, and `error_threshold` is 0"), "{said}");
+}
+
+#[test]
+fn every_row_of_a_partition_that_fails_is_a_failed_item() {
+    let Some(python) = with_pandas() else { return };
+    for (fails, seconds) in
+        [("raise ValueError('told to')", 60), ("os.kill(os.getpid(), 11)", 60), ("time.sleep(600)", 8)]
+    {
+        for (threshold, well) in [(3, true), (2, false)] {
+            let entry = format!(
+                "import os, time\ndef run(table, context):\n    if context.partition_key_value['kind'] == 'b':\n        {fails}\n    return [f'{{len(table)}} {{sorted(set(table.kind))}}']\n"
+            );
+            let changes = json!({"partition_keys": ["kind"], "error_threshold": threshold, "timeout": seconds});
+            let case = Case::of_rows(&python, "abacbb").with(changes).entry(&entry);
+            let (did, said) = case.run();
+            assert_eq!(did, well, "{fails}, {threshold}: {said}");
+            if well {
+                assert_eq!(case.rows(), ["1 ['c']", "2 ['a']"]);
+                assert!(said.contains("3 of 3 processed, 1 failed; items: 6, 3 failed"), "{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_model_of_mlflow_needs_no_script() {
+    let Some(python) = with_pandas() else { return };
+    let save = "
+import sys, mlflow.pyfunc
+class Twice(mlflow.pyfunc.PythonModel):
+    def predict(self, context, model_input, params=None):
+        return [2 * n for n in model_input['n']]
+mlflow.pyfunc.save_model(sys.argv[1], python_model=Twice(), pip_requirements=[])
+";
+    let mut case = Case::new(&[]);
+    let model = case.path("model");
+    let saved = Command::new(&python).args(["-c", save]).arg(&model).current_dir(case.path("work")).output().unwrap();
+    assert!(saved.status.success(), "{}", String::from_utf8_lossy(&saved.stderr));
+    case.python = python;
+    for (name, rows) in [("x.csv", "n\n1\n2\n"), ("y.csv", "n\n5\n")] {
+        fs::write(case.path("in").join(name), rows).unwrap();
+    }
+    let case = case.with(json!({"mlflow": model, "entry": null}));
+    let (well, said) = case.run();
+    assert!(well, "{said}");
+    assert_eq!(case.rows(), ["0,10,y.csv", "0,2,x.csv", "1,4,x.csv"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod container;
 mod mlflow;
-mod site;
+pub(crate) mod site;
 
 use crate::pod::house::{kill, skipped, wait_for};
 use domain::{Outcome, Place, Plan, PlannedInput, Probe, Resources, ServingKind, assignment::InputMode, report::What};

@@ -19,20 +19,39 @@ const VALUE_BYTES: u64 = 64 << 10;
 const ITEMS_BYTES: u64 = 16 << 20;
 const MOST_FILES: usize = 10_000;
 
-/// Whether a file holds a yes.
-pub(super) fn says_yes(place: &Place) -> bool {
-    matches!(text_at(place).to_ascii_lowercase().as_str(), "true" | "1" | "yes")
+/// Whether a file holds a yes or a no, or why that cannot be told.
+pub(super) fn says_yes(place: &Place) -> Result<bool, String> {
+    let text = text_at(place)?;
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" => Ok(true),
+        "false" | "0" | "no" => Ok(false),
+        _ => {
+            let shown: String = text.chars().take(40).collect();
+            Err(format!("it holds `{shown}`, which is neither `true` nor `false`"))
+        }
+    }
 }
 
-/// The value a step wrote into a file of this machine; what cannot be read is an empty one.
-pub(super) fn text_at(place: &Place) -> String {
-    let Place::Folder { path } = place else { return String::new() };
+/// The value a step wrote into a file of this machine, or why there is none.
+pub(super) fn text_at(place: &Place) -> Result<String, String> {
+    let path = match place {
+        Place::Folder { path } => path,
+        Place::Object { datastore, .. } => {
+            return Err(format!(
+                "it lies in datastore `{datastore}`, which is not on this machine; values are read where the server runs, so keep the output in `workspaceblobstore`"
+            ));
+        }
+        Place::Http { url } => return Err(format!("it lies at `{url}`, which is not on this machine")),
+    };
     let mut text = String::new();
-    if let Ok(file) = opened(path) {
-        // Nobody means more than this by a value.
-        let _ = file.take(VALUE_BYTES).read_to_string(&mut text);
+    // Nobody means more than this by a value.
+    let read = opened(path).and_then(|file| file.take(VALUE_BYTES).read_to_string(&mut text));
+    match read {
+        Ok(_) => Ok(text.trim().to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err("the step wrote no such file".to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err("it is no file".to_owned()),
+        Err(error) => Err(format!("the file cannot be read: {error}")),
     }
-    text.trim().to_owned()
 }
 
 /// The items that a step listed: in a file, in the one file of JSON in a folder, or as the rows of an MLTable.
@@ -131,6 +150,23 @@ fn opened(path: &Path) -> io::Result<fs::File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_yes_is_read_and_what_is_neither_yes_nor_no_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::Folder { path: folder.path().join("more") };
+        assert_eq!(says_yes(&place).unwrap_err(), "the step wrote no such file");
+        for (text, said) in [("True\n", Ok(true)), ("false", Ok(false)), ("0", Ok(false)), ("maybe", Err("`maybe`"))] {
+            fs::write(folder.path().join("more"), text).unwrap();
+            match (says_yes(&place), said) {
+                (Err(why), Err(piece)) => assert!(why.contains(piece), "{why}"),
+                (found, said) => assert_eq!(found, said.map_err(str::to_owned)),
+            }
+        }
+        assert_eq!(text_at(&Place::Folder { path: folder.path().into() }).unwrap_err(), "it is no file");
+        let far = Place::Object { url: "s3://b/k".into(), datastore: "far".into(), options: Default::default() };
+        assert!(text_at(&far).unwrap_err().contains("datastore `far`"));
+    }
 
     fn told(files: &[(&str, &str)]) -> Result<String, String> {
         let folder = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@ use super::{
     Conductor, Parent,
     left::{listed, says_yes, text_at},
     reuse,
+    traces::Traces,
 };
 use domain::{
     Job, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedInput, Timestamp,
@@ -29,6 +30,8 @@ pub(super) struct Pipeline {
     jobs: HashMap<usize, i64>,
     /// Outputs whose content decides whether other steps run.
     asked: BTreeSet<(usize, String)>,
+    /// What is wrong with steps that completed and did not leave what others depend on.
+    faults: HashMap<usize, String>,
     /// When it was last said how far it is, and whether that still holds.
     noted: (Timestamp, bool),
 }
@@ -44,6 +47,7 @@ impl Pipeline {
             steps: graph.steps.iter().enumerate().map(|(at, step)| (step.name.clone(), at)).collect(),
             jobs: HashMap::new(),
             asked: asked(&graph),
+            faults: HashMap::new(),
             noted: (Timestamp(0), false),
             graph,
         };
@@ -61,7 +65,7 @@ impl Pipeline {
     fn hear(&mut self, tx: &mut Tx<'_>, child: &Child) -> Result<(), Error> {
         let Some(step) = self.steps.get(&child.step).copied() else { return Ok(()) };
         let JobState::Ended { outcome, at, .. } = &child.job.state else { return Ok(()) };
-        let how = match outcome {
+        let mut how = match outcome {
             Outcome::Completed => End::Completed,
             Outcome::Failed(_) => End::Failed,
             Outcome::Canceled { .. } => End::Canceled,
@@ -74,16 +78,28 @@ impl Pipeline {
         let mut said = Vec::new();
         if how == End::Completed && !outputs.is_empty() {
             let plan = tx.plan(child.job.seq)?.unwrap_or_default();
-            said.extend(outputs.into_iter().map(|output| {
-                let says = plan.outputs.get(&output).is_some_and(|planned| says_yes(&planned.place));
-                (output, says)
-            }));
+            for output in outputs {
+                let none = || Err("the step has no such output".to_owned());
+                match plan.outputs.get(&output).map_or_else(none, |planned| says_yes(&planned.place)) {
+                    Ok(says) => said.push((output, says)),
+                    Err(why) => {
+                        self.faults.insert(step, format!("its output `{output}` says what runs next: {why}"));
+                        how = End::Failed;
+                    }
+                }
+            }
         }
         self.progress.ended(&self.graph, Ended { step, how, at: *at, said });
         Ok(())
     }
 
-    fn start(&mut self, tx: &mut Tx<'_>, parent: &Parent, at: usize, inputs: &[Filled]) -> Result<(), Error> {
+    fn start(
+        &mut self,
+        tx: &mut Tx<'_>,
+        parent: &Parent,
+        (at, inputs): (usize, &[Filled]),
+        traces: &mut Traces,
+    ) -> Result<(), Error> {
         let step = &self.graph.steps[at];
         if let Some(each) = &step.each {
             return self.spread(tx, parent, at, each.as_ref().clone(), inputs);
@@ -92,12 +108,13 @@ impl Pipeline {
         // What other steps made goes to whoever runs: the step's own job, or the trials of its sweep.
         let runs = search.as_ref().map_or(&step.job, |search| &search.trial);
         let (mut plan, mut body) = (runs.plan.clone(), runs.body.clone());
+        let mut wrong = None;
         for filled in inputs {
             let made = match &filled.from {
                 Some((maker, output)) => self.made(tx, *maker, output)?,
                 None => None,
             };
-            fill(&mut plan, &mut body, &filled.input, made);
+            wrong = fill(&mut plan, &mut body, &filled.input, made).err().or(wrong);
         }
         let kind = if search.is_some() { "Sweep" } else { "Command" };
         if let Some(search) = &mut search {
@@ -108,8 +125,14 @@ impl Pipeline {
             (plan, body) = (Plan { artifacts: step.job.plan.artifacts.clone(), ..Plan::default() }, whole);
         }
         let mut new = new_job(tx, parent, step, kind, plan)?;
+        if let Some(why) = wrong {
+            new.body = body.to_string();
+            let seq = refused(tx, parent, &new, Failure::new("UserError.BadInput", why))?;
+            self.jobs.insert(at, seq);
+            return Ok(());
+        }
         let seq = match step.job.reuse {
-            true => reuse::begin(tx, &mut new, body)?,
+            true => reuse::begin(tx, &mut new, body, traces)?,
             false => {
                 new.body = body.to_string();
                 tx.insert_job(&new)?
@@ -135,6 +158,7 @@ impl Pipeline {
         inputs: &[Filled],
     ) -> Result<(), Error> {
         let mut items = Err("the step that makes the items left none".to_owned());
+        let mut wrong = None;
         for filled in inputs {
             let made = match &filled.from {
                 Some((maker, output)) => self.made(tx, *maker, output)?,
@@ -143,27 +167,51 @@ impl Pipeline {
             if let Some((inner, input)) = each.fed.get(&filled.input) {
                 let inner = &mut each.turn[*inner];
                 let runs = inner.search.as_mut().map_or(&mut inner.job, |search| &mut search.trial);
-                fill(&mut runs.plan, &mut runs.body, input, made);
+                if let Err(why) = fill(&mut runs.plan, &mut runs.body, input, made) {
+                    wrong = Some(why);
+                }
             } else if let Some((place, _)) = made.filter(|_| filled.input == ITEMS) {
                 items = listed(&place);
             }
         }
+        let items = wrong.map_or(items, Err);
         let graph = items.and_then(|items| each.written_out(items, self.graph.settings.clone()));
         let step = &self.graph.steps[at];
         let mut new = new_job(tx, parent, step, "Pipeline", step.job.plan.clone())?;
         new.body = step.job.body.to_string();
-        let seq = tx.insert_job(&new)?;
-        self.jobs.insert(at, seq);
-        match graph {
-            Ok(graph) => tx.put_conductor(seq, &graph),
-            Err(why) => {
-                let job = tx.job_by_seq(seq)?.ok_or_else(|| Error::Decode(format!("job {seq} is gone")))?;
-                let mut own = Parent { job, ..parent.clone() };
-                own.happens(tx, JobEvent::Conducted, "conducting", "the items are read")?;
-                let failure = Failure::new("UserError.BadItems", format!("the loop cannot begin: {why}"));
-                own.ends(tx, Outcome::Failed(failure.clone()), &failure.message)
+        let seq = match graph {
+            Ok(graph) => {
+                let seq = tx.insert_job(&new)?;
+                tx.put_conductor(seq, &graph)?;
+                seq
             }
+            Err(why) => {
+                let failure = Failure::new("UserError.BadItems", format!("the loop cannot begin: {why}"));
+                refused(tx, parent, &new, failure)?
+            }
+        };
+        self.jobs.insert(at, seq);
+        Ok(())
+    }
+
+    /// Says of a loop whose last turn has ended that it would have gone on.
+    fn tell_of_limit(&self, tx: &mut Tx<'_>, parent: &Parent, step: &str) -> Result<(), Error> {
+        let Some(at) = self.steps.get(step).copied() else { return Ok(()) };
+        for limited in self.graph.limited.iter().filter(|limited| limited.source.steps.last() == Some(&at)) {
+            if self.progress.says(at, &limited.source.output) != Some(true) {
+                continue;
+            }
+            let text = format!(
+                "loop `{}` has gone round {} times, as often as `max_iteration_count` lets it; its condition still holds",
+                limited.name, limited.turns
+            );
+            tx.add_event(parent.job.seq, parent.now, "limit", &text)?;
         }
+        Ok(())
+    }
+
+    fn may_be_reused(&self, step: &str) -> bool {
+        self.steps.get(step).is_some_and(|at| self.graph.steps[*at].job.reuse)
     }
 
     /// Where the output of a step lies, and its address.
@@ -214,6 +262,10 @@ impl Pipeline {
             Some((child, JobState::Ended { outcome: Outcome::Canceled { reason }, .. })) => {
                 Failure::new("StepCanceled", format!("step `{name}` (job `{child}`) was canceled: {reason}{others}"))
             }
+            Some((child, _)) if self.faults.contains_key(&step) => Failure::new(
+                "UserError.BadOutput",
+                format!("step `{name}` (job `{child}`) completed, and {}{others}", self.faults[&step]),
+            ),
             _ => Failure::new("StepFailed", format!("step `{name}` failed{others}")),
         })
     }
@@ -252,13 +304,21 @@ impl Conductor for Pipeline {
     fn pass(&mut self, tx: &mut Tx<'_>, parent: &mut Parent, ended: &[Child]) -> Result<(), Error> {
         for child in ended {
             self.hear(tx, child)?;
+            let completed = matches!(&child.job.state, JobState::Ended { outcome: Outcome::Completed, .. });
+            if completed {
+                self.tell_of_limit(tx, parent, &child.step)?;
+            }
+            if completed && child.reused.is_none() && self.may_be_reused(&child.step) {
+                reuse::left_by(tx, child.job.seq)?;
+            }
         }
         if let JobState::Halting { reason, .. } = &parent.job.state {
             self.progress.cancel(reason);
         }
+        let mut traces = Traces::default();
         for decision in self.progress.advance(&self.graph) {
             match decision {
-                Decision::Start { step, inputs } => self.start(tx, parent, step, &inputs)?,
+                Decision::Start { step, inputs } => self.start(tx, parent, (step, &inputs), &mut traces)?,
                 Decision::Stop { step, because } => {
                     if let Some(seq) = self.jobs.get(&step) {
                         tx.stop_job(*seq, &because, parent.now)?;
@@ -278,6 +338,7 @@ impl Conductor for Pipeline {
 /// Every output that some condition asks about.
 fn asked(graph: &Graph) -> BTreeSet<(usize, String)> {
     let sources = graph.steps.iter().flat_map(|step| step.when.iter().filter_map(Condition::source));
+    let sources = sources.chain(graph.limited.iter().map(|limited| &limited.source));
     sources.flat_map(|source| source.steps.iter().map(|step| (*step, source.output.clone()))).collect()
 }
 
@@ -294,7 +355,7 @@ fn new_job(tx: &mut Tx<'_>, parent: &Parent, step: &Step, kind: &'static str, pl
         experiment: parent.experiment.clone(),
         target: step.job.target.clone(),
         cluster: step.job.cluster.clone(),
-        priority: parent.job.priority,
+        priority: step.job.priority.unwrap_or(parent.job.priority),
         max_retries: step.job.max_retries,
         registers: step.job.registers,
         created_by: parent.created_by.clone(),
@@ -304,14 +365,24 @@ fn new_job(tx: &mut Tx<'_>, parent: &Parent, step: &Step, kind: &'static str, pl
     })
 }
 
-/// Puts what was made into an input, or takes the input away where nothing was.
-fn fill(plan: &mut Plan, body: &mut Value, input: &str, made: Option<(Place, String)>) {
+/// Accepts the job of a step that cannot begin, and ends it with the reason.
+fn refused(tx: &mut Tx<'_>, parent: &Parent, new: &NewJob, failure: Failure) -> Result<i64, Error> {
+    let seq = tx.insert_job(new)?;
+    let job = tx.job_by_seq(seq)?.ok_or_else(|| Error::Decode(format!("job {seq} is gone")))?;
+    let mut own = Parent { job, ..parent.clone() };
+    own.happens(tx, JobEvent::Conducted, "conducting", "what other steps made is looked at")?;
+    own.ends(tx, Outcome::Failed(failure.clone()), &failure.message)?;
+    Ok(seq)
+}
+
+/// Puts what was made into an input, or takes the input away where nothing was; the reason where it cannot be read.
+fn fill(plan: &mut Plan, body: &mut Value, input: &str, made: Option<(Place, String)>) -> Result<(), String> {
     let Some((place, uri)) = made else {
         plan.inputs.remove(input);
         if let Some(inputs) = body["inputs"].as_object_mut() {
             inputs.remove(input);
         }
-        return;
+        return Ok(());
     };
     match plan.inputs.get_mut(input) {
         Some(PlannedInput::Data { place: old, uri: shown, .. }) => {
@@ -320,11 +391,12 @@ fn fill(plan: &mut Plan, body: &mut Value, input: &str, made: Option<(Place, Str
         }
         // A value that a step wrote down.
         Some(PlannedInput::Literal { value }) => {
-            *value = text_at(&place);
+            *value = text_at(&place).map_err(|why| format!("the value of input `{input}` cannot be read: {why}"))?;
             body["inputs"][input]["value"] = json!(value);
         }
         None => {}
     }
+    Ok(())
 }
 
 /// Says where a part of another job may run, if its target is a pool.

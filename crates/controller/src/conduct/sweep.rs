@@ -1,7 +1,7 @@
 //! A sweep's conductor: trials become jobs with values of their own, the bad are stopped, the best is the sweep's.
 //!
 //! What trials logged is read as it comes in. After a restart it is read anew, and values are drawn as they would have
-//! been: nothing of a search is kept but what was accepted and what its trials are.
+//! been: nothing of a search is kept but what was accepted, what its trials are, and how far each was judged already.
 
 use super::{
     Conductor, Parent,
@@ -17,11 +17,16 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use store::{Child, ChildOf, Error, NewJob, Tx};
 
+/// The kind of event that tells of trials without the metric.
+const WARNING: &str = "warning";
+
 pub(super) struct Sweep {
     search: Search,
     /// By number.
     trials: Vec<Trial>,
     heard: Vec<Heard>,
+    /// Whether it was said that trials complete without the metric.
+    warned: bool,
     note: String,
 }
 
@@ -39,7 +44,8 @@ impl Sweep {
         let search: Search = tx
             .conductor(job.seq)?
             .ok_or_else(|| Error::Decode(format!("sweep `{}` has no search on record", job.name)))?;
-        let mut sweep = Sweep { search, trials: Vec::new(), heard: Vec::new(), note: String::new() };
+        let mut sweep = Sweep { search, trials: Vec::new(), heard: Vec::new(), warned: false, note: String::new() };
+        sweep.warned = tx.events(job.seq)?.iter().any(|event| event.kind == WARNING);
         let children = tx.children(job.seq)?;
         let rows = tx.jobs_by_seq(&children.iter().map(|child| child.job.seq).collect::<Vec<_>>())?;
         let bodies: HashMap<i64, String> = rows.into_iter().map(|row| (row.job.seq, row.body)).collect();
@@ -59,7 +65,8 @@ impl Sweep {
         let run = run.ok_or_else(|| Error::Decode(format!("trial `{}` has no run", job.name)))?.seq;
         let number = u32::try_from(self.trials.len()).unwrap_or(u32::MAX);
         let series = Series::new(self.spec().objective.goal);
-        self.trials.push(Trial { number, values, stage: stage(&job.state), series, judged: 0 });
+        let judged = tx.conductor::<Value>(job.seq)?.and_then(|kept| kept["judged"].as_u64()).unwrap_or(0);
+        self.trials.push(Trial { number, values, stage: stage(&job.state), series, judged });
         self.heard.push(Heard { seq: job.seq, run, last: -1 });
         self.listen(tx, number as usize)
     }
@@ -85,10 +92,10 @@ impl Sweep {
         self.listen(tx, at)?;
         self.trials[at].stage = stage(&child.job.state);
         let silent = self.trials.iter().all(|trial| trial.series.count() == 0);
-        let completed = self.trials.iter().filter(|trial| trial.stage == Stage::Completed).count();
-        if silent && completed == 1 && self.trials[at].stage == Stage::Completed {
+        if silent && !self.warned && self.trials[at].stage == Stage::Completed {
             let text = self.silence(tx, at)?;
-            tx.add_event(parent.job.seq, parent.now, "warning", &text)?;
+            tx.add_event(parent.job.seq, parent.now, WARNING, &text)?;
+            self.warned = true;
         }
         Ok(())
     }
@@ -228,7 +235,11 @@ impl Conductor for Sweep {
                     tx.stop_job(self.heard[number as usize].seq, &because, parent.now)?;
                     self.trials[number as usize].stage = Stage::Stopping;
                 }
-                SweepDecision::Keep { number, judged } => self.trials[number as usize].judged = judged,
+                SweepDecision::Keep { number, judged } => {
+                    self.trials[number as usize].judged = judged;
+                    // Others may have logged more by the time that this is asked again.
+                    tx.put_conductor(self.heard[number as usize].seq, &json!({"judged": judged}))?;
+                }
                 SweepDecision::End { outcome, best } => return self.end(tx, parent, outcome, best),
             }
         }

@@ -9,6 +9,7 @@ mod pipelines;
 #[path = "../../../../tests/postgres.rs"]
 #[expect(dead_code, reason = "other suites use what this one does not")]
 mod postgres;
+mod reuse;
 mod seeds;
 mod serve;
 mod sharing;

@@ -9,7 +9,7 @@ use domain::{
     AttemptId, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedInput, PlannedOutput, Timestamp,
     assignment::{InputMode, OutputMode},
     job::Failure,
-    pipeline::{Each, Fallback, Graph, ITEMS, Settings, Source, Step, StepJob},
+    pipeline::{Condition, Each, Fallback, Graph, ITEMS, Limited, Settings, Source, Step, StepJob},
 };
 use std::{cell::Cell, collections::HashMap};
 use store::{Child, HERE, NOWHERE, NewJob, Store};
@@ -278,6 +278,102 @@ async fn a_loop_runs_a_turn_for_every_item_that_a_step_lists() {
             assert!(failure.message.contains("step `all`") && failure.message.contains("holds no list"), "{failure:?}");
         }
     }
+}
+
+/// `ask` writes whether `then` runs.
+fn asking(path: &std::path::Path) -> Graph {
+    let mut graph = graph("ask then", false);
+    graph.steps[0].job.plan.outputs.get_mut("o").unwrap().place = Place::Folder { path: path.into() };
+    let source = Source { steps: vec![0], output: "o".into(), optional: false };
+    graph.steps[1].when.push(Condition::Said { source, is: true });
+    graph
+}
+
+#[tokio::test]
+async fn a_condition_that_cannot_be_read_fails_the_pipeline_and_is_no_silent_no() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("more");
+    for (text, ends, says) in [
+        (Some("true"), "Completed", ""),
+        (Some("false"), "Completed", ""),
+        (Some("perhaps"), "Failed", "it holds `perhaps`, which is neither `true` nor `false`"),
+        (
+            None,
+            "Failed",
+            "step `ask` (job `p_ask`) completed, and its output `o` says what runs next: the step wrote no such file",
+        ),
+    ] {
+        let _ = std::fs::remove_file(&path);
+        if let Some(text) = text {
+            std::fs::write(&path, text).unwrap();
+        }
+        let mut sim = Sim::of(asking(&path)).await;
+        sim.round().await;
+        sim.end("ask", Outcome::Completed).await;
+        // What is read again after a restart is told the same way.
+        sim.conductors = Conductors::default();
+        sim.round().await;
+        if text == Some("true") {
+            sim.end("then", Outcome::Completed).await;
+            sim.round().await;
+        }
+        let state = sim.state().await;
+        assert_eq!((state.status(), sim.children().await.len()), (ends, 1 + usize::from(text == Some("true"))));
+        if let JobState::Ended { outcome: Outcome::Failed(failure), .. } = state {
+            assert!(failure.message.contains(says), "{}", failure.message);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_cannot_be_read_fails_the_step_that_needs_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut whole = graph("make use<make", false);
+    whole.steps[0].job.plan.outputs.get_mut("o").unwrap().place = Place::Folder { path: folder.path().join("n") };
+    whole.steps[1].job.plan.inputs.insert("make".into(), PlannedInput::Literal { value: String::new() });
+    let mut sim = Sim::of(whole).await;
+    sim.round().await;
+    sim.end("make", Outcome::Completed).await;
+    for _ in 0..2 {
+        sim.round().await;
+    }
+    let JobState::Ended { outcome: Outcome::Failed(failure), .. } = sim.state().await else {
+        panic!("it did not fail")
+    };
+    let says = "step `use` (job `p_use`) failed: the value of input `make` cannot be read: the step wrote no such file";
+    assert!(failure.message.starts_with(says), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn a_loop_that_may_not_go_on_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("more");
+    for (text, told) in [("true", 1), ("false", 0)] {
+        std::fs::write(&path, text).unwrap();
+        let mut whole = asking(&path);
+        let source = Source { steps: vec![0], output: "o".into(), optional: false };
+        (whole.steps.truncate(1), whole.limited.push(Limited { name: "again".into(), turns: 1, source }));
+        let mut sim = Sim::of(whole).await;
+        sim.round().await;
+        sim.end("ask", Outcome::Completed).await;
+        sim.conductors = Conductors::default();
+        sim.round().await;
+        assert_eq!(sim.state().await.status(), "Completed");
+        let seq = sim.seq;
+        let events = sim.cx.store.read(move |tx| tx.events(seq)).await.unwrap();
+        let said = events.iter().filter(|event| event.text.contains("loop `again` has gone round 1 times"));
+        assert_eq!(said.count(), told);
+    }
+}
+
+#[tokio::test]
+async fn a_step_has_the_priority_it_asks_for_and_else_its_pipelines() {
+    let mut whole = graph("a b", false);
+    whole.steps[1].job.priority = Some(3);
+    let mut sim = Sim::of(whole).await;
+    sim.round().await;
+    let found: Vec<i64> = sim.children().await.iter().map(|child| child.job.priority).collect();
+    assert_eq!(found, [2, 3]);
 }
 
 #[test]

@@ -196,6 +196,40 @@ async fn a_trial_that_does_badly_is_stopped_with_the_reason() {
 }
 
 #[tokio::test]
+async fn a_trial_that_was_let_go_on_is_not_judged_again_after_a_restart() {
+    let policy = json!({"type": "bandit", "slack_amount": 0.1, "evaluation_interval": 2});
+    let mut sim = Sim::of(search(json!({"early_termination": policy}))).await;
+    sim.round().await;
+    sim.logs(0, "loss", &[0.8, 0.8]).await;
+    sim.round().await;
+    // By now the other is far ahead of what the first was judged by.
+    sim.logs(1, "loss", &[0.2, 0.1]).await;
+    sim.conductors = Conductors::default();
+    sim.round().await;
+    assert_eq!(sim.trials().await[0].job.state.status(), "Queued", "it was kept after 2 values");
+    sim.logs(0, "loss", &[0.8, 0.8]).await;
+    sim.round().await;
+    assert_eq!(sim.trials().await[0].job.state.status(), "Canceled", "after 4 values it is judged anew");
+}
+
+#[tokio::test]
+async fn a_metric_that_nobody_logs_is_said_once_however_many_ended_before_a_restart() {
+    let mut sim = Sim::of(search(json!({}))).await;
+    sim.round().await;
+    for number in [0, 1] {
+        sim.ends(number, Outcome::Completed).await;
+    }
+    sim.conductors = Conductors::default();
+    sim.round().await;
+    let warnings = async |sim: &Sim| sim.events().await.matches("completed without logging `loss`").count();
+    assert_eq!(warnings(&sim).await, 1);
+    sim.ends(2, Outcome::Completed).await;
+    sim.conductors = Conductors::default();
+    sim.round().await;
+    assert_eq!(warnings(&sim).await, 1);
+}
+
+#[tokio::test]
 async fn a_metric_that_nobody_logs_is_said_early_and_at_the_end() {
     let mut sim = Sim::of(search(json!({"limits": {"max_total_trials": 2}}))).await;
     sim.round().await;

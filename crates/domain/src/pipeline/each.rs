@@ -87,7 +87,8 @@ impl Each {
             }
             step.after.extend(inner.after.iter().filter(|before| **before < first));
             inner.after.retain(|before| *before >= first);
-            let said = |when: &Condition| when.source().is_some_and(|source| !is_before(source, first));
+            // What never holds without anybody saying so is written inside of the turn.
+            let said = |when: &Condition| when.source().is_none_or(|source| !is_before(source, first));
             let (own, outer): (Vec<_>, Vec<_>) = std::mem::take(&mut inner.when).into_iter().partition(said);
             inner.when = own;
             step.when.extend(outer);

@@ -1,5 +1,7 @@
 //! What follows from what, on graphs written as text.
 
+mod sim;
+
 use super::*;
 use domain::pipeline::Settings;
 use expect_test::{Expect, expect};

@@ -256,7 +256,7 @@ impl Weaver<'_, '_> {
             }
             let node = &scope.nodes[name];
             if flow::is_control(node) {
-                self.control(scope, &mut known, name, node)?;
+                self.control(scope, &mut known, &flow, name)?;
                 continue;
             }
             let tie = self.tie(scope, &known, &flow, name);

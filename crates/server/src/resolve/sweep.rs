@@ -146,7 +146,7 @@ fn trial(
     };
     let (name, places) = (Some(anybody.clone()), step_places(pooled));
     let Resolved { plan, target, cluster, max_retries } = resolved;
-    let job = StepJob { name, body, plan, target, cluster, max_retries, registers: false, places, reuse: false };
+    let job = StepJob { name, body, plan, target, cluster, max_retries, places, ..StepJob::default() };
     Ok(Ok((job, spec.queue_settings.priority.map_or(2, |priority| priority as i64 + 1))))
 }
 

@@ -114,6 +114,114 @@ async fn branches_and_loops_are_written_out() {
     assert_eq!(steps(&server, "each", jobs).await, ["each.0<", "each.1<", "after<each.0,each.1"]);
 }
 
+async fn graph_of(server: &Server, name: &'static str) -> domain::pipeline::Graph {
+    let graph = server.store.read(move |tx| {
+        let seq = tx.job("default", name)?.unwrap().job.seq;
+        tx.conductor::<domain::pipeline::Graph>(seq)
+    });
+    graph.await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn a_branch_around_a_loop_or_another_branch_holds_for_all_that_stands_in_it() {
+    let server = with_components().await;
+    let asked = "${{parent.jobs.ask.outputs.more}}";
+    let loops = [
+        (
+            "while",
+            json!({"type": "do_while", "body": "${{parent.jobs.turn}}", "condition": "${{parent.jobs.turn.outputs.more}}",
+            "limits": {"max_iteration_count": 2}}),
+        ),
+        (
+            "known",
+            json!({"type": "parallel_for", "body": "${{parent.jobs.turn}}", "items": "[{\"n\": 1}, {\"n\": 2}]"}),
+        ),
+        (
+            "made",
+            json!({"type": "parallel_for", "body": "${{parent.jobs.turn}}", "items": "${{parent.jobs.list.outputs.next}}"}),
+        ),
+        (
+            "inner",
+            json!({"type": "if_else", "condition": "${{parent.jobs.list.outputs.more}}", "false_block": "${{parent.jobs.turn}}"}),
+        ),
+    ];
+    for (kind, control) in loops {
+        for block in ["${{parent.jobs.control}}", "${{parent.jobs.turn}}"] {
+            if kind == "inner" && block.contains("turn") {
+                continue;
+            }
+            // The loop stands before the step that its branch asks.
+            let jobs = json!({
+                "control": control, "turn": node("make", json!({})),
+                "branch": {"type": "if_else", "condition": asked, "true_block": [block]},
+                "ask": node("make", json!({})), "list": node("make", json!({})),
+            });
+            let name = match (kind, block.contains("turn")) {
+                ("while", true) => "while-t",
+                ("while", false) => "while-c",
+                ("known", true) => "known-t",
+                ("known", false) => "known-c",
+                ("made", true) => "made-t",
+                ("made", false) => "made-c",
+                _ => "inner-c",
+            };
+            steps(&server, name, jobs).await;
+            let graph = graph_of(&server, name).await;
+            let ask = graph.steps.iter().position(|step| step.name == "ask").unwrap();
+            let tied: Vec<_> =
+                graph.steps.iter().filter(|step| !matches!(step.name.as_str(), "ask" | "list")).collect();
+            assert!(!tied.is_empty(), "{name}");
+            for step in tied {
+                let waits = |when: &domain::pipeline::Condition| {
+                    when.source().is_some_and(|source| source.steps == [ask] && source.output == "more")
+                };
+                assert!(step.when.iter().any(waits), "{name}: `{}` runs whatever the branch says", step.name);
+            }
+        }
+    }
+    assert_eq!(graph_of(&server, "while-c").await.limited[0].name, "control");
+}
+
+#[tokio::test]
+async fn a_steps_own_priority_and_services_are_its_jobs() {
+    let server = with_components().await;
+    let mut own = node("make", json!({}));
+    own["queue_settings"] = json!({"priority": "High"});
+    own["services"] = json!({"my_lab": {"job_service_type": "JupyterLab"}});
+    steps(&server, "own", json!({"a": own, "b": node("make", json!({}))})).await;
+    let graph = graph_of(&server, "own").await;
+    assert_eq!(graph.steps.iter().map(|step| step.job.priority).collect::<Vec<_>>(), [Some(3), None]);
+    assert_eq!(graph.steps[0].job.body["services"]["my_lab"]["jobServiceType"], "JupyterLab");
+}
+
+#[tokio::test]
+async fn a_step_is_kept_from_reuse_by_itself_its_component_or_its_pipeline() {
+    let server = with_components().await;
+    component(&server, "dice", json!({"command": "echo $RANDOM", "is_deterministic": false})).await;
+    let mut off = node("make", json!({}));
+    off["properties"] = json!({"peregrine.reuse": "false"});
+    let jobs = json!({"usual": node("make", json!({})), "off": off, "dice": node("dice", json!({}))});
+    steps(&server, "usual", jobs).await;
+    let reused = |graph: &domain::pipeline::Graph| graph.steps.iter().map(|step| step.job.reuse).collect::<Vec<_>>();
+    assert_eq!(reused(&graph_of(&server, "usual").await), [true, false, false]);
+    let mut body = pipeline(json!({"usual": node("make", json!({}))}));
+    body["properties"]["settings"]["force_rerun"] = json!(true);
+    server.put("jobs/forced", body).await.expect(201);
+    assert_eq!(reused(&graph_of(&server, "forced").await), [false]);
+}
+
+#[tokio::test]
+async fn an_output_of_the_pipeline_has_one_maker() {
+    let server = with_components().await;
+    let mut made = node("make", json!({}));
+    made["outputs"] = json!({"out": {"value": "${{parent.outputs.result}}", "type": "literal"}});
+    let mut body = pipeline(json!({"a": made.clone(), "b": made}));
+    body["properties"]["outputs"] = json!({"result": {"jobOutputType": "uri_folder"}});
+    let answer = server.put("jobs/bad", body).await;
+    answer.refused(400);
+    assert!(answer.text().contains("two steps make the pipeline's output `result`"), "{}", answer.text());
+}
+
 #[tokio::test]
 async fn a_loop_over_what_a_step_makes_is_one_step_that_holds_a_turn() {
     let server = with_components().await;
@@ -233,6 +341,25 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
         (
             json!({"t": node("make", json!({})), "w": {"type": "do_while", "body": "t", "condition": "true", "limits": {"max_iteration_count": 0}}}),
             &["1 to 1000"],
+        ),
+        (
+            json!({"t": node("make", json!({})), "u": node("make", json!({})), "i": {"type": "if_else", "condition": "true", "true_block": ["t", "u"], "false_block": "t"}}),
+            &["jobs.t", "stands in both blocks of `i`"],
+        ),
+        (
+            json!({"t": node("make", json!({})), "i": {"type": "if_else", "condition": "true", "true_block": "t"},
+                "j": {"type": "if_else", "condition": "true", "true_block": "t"}}),
+            &["jobs.t", "stands in blocks of `i` and of `j`"],
+        ),
+        (
+            json!({"t": node("make", json!({})), "v": {"type": "do_while", "body": "t", "condition": "false"},
+                "w": {"type": "do_while", "body": "t", "condition": "false"}}),
+            &["jobs.t", "is run by two loops, `v` and `w`"],
+        ),
+        (
+            json!({"t": node("make", json!({})), "w": {"type": "do_while", "body": "t", "condition": "true",
+                "mapping": {"next": "n", "more": "n"}, "limits": {"max_iteration_count": 2}}}),
+            &["jobs.w.mapping", "two outputs go to the input `n`"],
         ),
     ] {
         let said = told(&server, jobs.clone()).await;

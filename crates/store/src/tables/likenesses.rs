@@ -10,6 +10,8 @@ type Fields = BTreeMap<String, String>;
 
 /// Longer values are kept as digests.
 const WHOLE_BYTES: usize = 80;
+/// Before the names under which it is noted what a job left; no field is called so.
+const LEFT: &str = "left: ";
 /// How many jobs that are alike are looked at.
 const CANDIDATES: i64 = 4;
 
@@ -33,7 +35,8 @@ impl Tx<'_> {
         let sql = "select j.name, l.fields from likenesses l join jobs j on j.seq = l.job_seq \
                    where l.workspace = ?1 and l.lineage = ?2 order by l.job_seq desc limit 1";
         let Some(mut row) = self.fetch_one(sql, &[workspace.into(), lineage.into()])? else { return Ok(None) };
-        let last: Fields = row.json(1)?;
+        let mut last: Fields = row.json(1)?;
+        last.retain(|name, _| !name.starts_with(LEFT));
         Ok(Some((row.text(0)?, likeness::differing(&short(fields), &last))))
     }
 
@@ -50,6 +53,27 @@ impl Tx<'_> {
             &[job_seq.into(), workspace.into(), whole(&fields)?.into(), lineage.into(), json(&fields)?.into()],
         )
         .map(drop)
+    }
+
+    /// Notes what a job that may stand for others left, by name.
+    pub fn put_left(&mut self, job_seq: i64, left: &Fields) -> Result<(), Error> {
+        let Some(mut fields) = self.likeness(job_seq)? else { return Ok(()) };
+        fields.extend(short(left).into_iter().map(|(name, value)| (format!("{LEFT}{name}"), value)));
+        let sql = "update likenesses set fields = ?2 where job_seq = ?1";
+        self.exec(sql, &[job_seq.into(), json(&fields)?.into()]).map(drop)
+    }
+
+    /// The names of what a job left that is not any more as it was; `None` where nobody noted what it left.
+    pub fn left_differs(&mut self, job_seq: i64, now: &Fields) -> Result<Option<Vec<String>>, Error> {
+        let fields = self.likeness(job_seq)?.unwrap_or_default();
+        let left = fields.into_iter().filter_map(|(name, value)| Some((name.strip_prefix(LEFT)?.to_owned(), value)));
+        let left: Fields = left.collect();
+        Ok((!left.is_empty()).then(|| likeness::differing(&short(now), &left)))
+    }
+
+    fn likeness(&mut self, job_seq: i64) -> Result<Option<Fields>, Error> {
+        let row = self.fetch_one("select fields from likenesses where job_seq = ?1", &[job_seq.into()])?;
+        row.map(|mut row| row.json(0)).transpose()
     }
 
     /// Gives a run all that was logged to another.
@@ -73,14 +97,15 @@ impl Tx<'_> {
 }
 
 fn short(fields: &Fields) -> Fields {
-    let one = |value: &String| if value.len() > WHOLE_BYTES { hex(value) } else { value.clone() };
+    let one = |value: &String| if value.len() > WHOLE_BYTES { digest_of(value) } else { value.clone() };
     fields.iter().map(|(name, value)| (name.clone(), one(value))).collect()
 }
 
 fn whole(fields: &Fields) -> Result<String, Error> {
-    Ok(hex(&json(fields)?))
+    Ok(digest_of(&json(fields)?))
 }
 
-fn hex(text: &str) -> String {
+/// The digest of a text, as what is alike is compared by.
+pub fn digest_of(text: &str) -> String {
     digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -560,9 +560,13 @@ class Slot:
             failure = self.start()
             if failure:
                 return {"is": "init", "text": self.failed(failure)}
+        until = time.monotonic() + self.job.timeout
         try:
             self.worker.ask(task)
             told = self.worker.answer(self.job.timeout)
+            if told is not None and told["is"] == "begun":
+                items = told["items"]
+                told = self.worker.answer(max(0.0, until - time.monotonic()))
         except (EOFError, BrokenPipeError):
             return self.replaced(self.worker.how_it_died(), items)
         if told is None:
@@ -761,6 +765,9 @@ def worker(job, to_read, to_write):
         task = json.loads(line)
         try:
             batch = materialise(task, tables)
+            if "tables" in task:
+                # How many rows a partition has is known to nobody else, should this process die over them.
+                tell({"is": "begun", "items": len(batch)})
             context = types.SimpleNamespace(minibatch_index=task["id"], partition_key_value=task.get("keys"), dataset=None)
             returned, text = lines_of(run(batch, context) if wants_context else run(batch))
             told = {"is": "done", "items": len(batch), "returned": returned, "compared": "keys" not in task, "text": text if job.append_to else ""}

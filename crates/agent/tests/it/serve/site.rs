@@ -5,7 +5,7 @@ use crate::pod::{
     house::{House, skipped, wait_for},
     stand_in::StandIn,
 };
-use agent::environment::{Environments, Log};
+use agent::environment::{Environments, Log, Ready};
 use domain::{
     Assignment, EnvironmentPlan, JobName, Outcome, Place, Plan, Probe, Serving, ServingKind, job::Failure, report::What,
 };
@@ -78,6 +78,11 @@ pub(crate) fn cache() -> PathBuf {
 
 /// Whether an environment is there or could be made.
 pub(crate) fn installed(plan: &EnvironmentPlan) -> bool {
+    prepared(plan, "replicas behind the inference server").is_some()
+}
+
+/// An environment, kept between runs; `None`, said aloud, where it cannot be made.
+pub(crate) fn prepared(plan: &EnvironmentPlan, what_for: &str) -> Option<Ready> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     struct Quiet;
     impl Log for Quiet {
@@ -87,9 +92,9 @@ pub(crate) fn installed(plan: &EnvironmentPlan) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let made = runtime.block_on(Environments::new(&cache()).prepare(plan, None, false, &Quiet));
     if let Err(error) = &made {
-        skipped(&format!("replicas behind the inference server ({error})"));
+        skipped(&format!("{what_for} ({error})"));
     }
-    made.is_ok()
+    made.ok()
 }
 
 /// Asked often, so that tests are short.

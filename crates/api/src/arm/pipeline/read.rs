@@ -167,6 +167,9 @@ pub fn command(node: &Value, component: &Value) -> Map<String, Value> {
     put(&mut p, "limits", either("limits").map(limits));
     put(&mut p, "queueSettings", either("queue_settings").map(camel_deep));
     put(&mut p, "identity", some(node, "identity").map(camel_deep));
+    // Names of services stay as they are.
+    let services = |all: &Value| entries(all).map(|(name, one)| (name.clone(), camel_deep(one))).collect::<Value>();
+    put(&mut p, "services", some(node, "services").map(services));
     p
 }
 
@@ -201,10 +204,25 @@ pub fn trial_of(node: &Value, component: &Value) -> Value {
         if let Some(inputs) = trial.get_mut("inputs").and_then(Value::as_object_mut) {
             inputs.remove(name);
         }
-        command = command.replace(&format!("${{{{inputs.{name}}}}}"), &format!("${{{{search_space.{name}}}}}"));
+        command = searched(&command, name);
     }
     trial["command"] = json!(command);
     trial
+}
+
+/// A command that takes what was an input from the search space, however much room there is between the braces.
+fn searched(command: &str, name: &str) -> String {
+    let mut pieces = command.split("${{");
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.split_once("}}") {
+            Some((inner, rest)) if inner.trim().strip_prefix("inputs.") == Some(name) => {
+                out += &format!("${{{{search_space.{name}}}}}{rest}");
+            }
+            _ => out += &format!("${{{{{piece}"),
+        }
+    }
+    out
 }
 
 /// The component that a node runs; a sweep's is that of its trials.
@@ -285,8 +303,10 @@ mod tests {
     fn a_node_with_its_component_is_a_command_job() {
         let component = json!({"command": "x", "code": "azureml:/subscriptions/s/codes/c/versions/1",
             "environment": "azureml:e:1", "resources": {"instance_count": 2}, "distribution": {"type": "mpi"}});
-        let node = json!({"resources": {"instance_type": "gpu"}, "limits": {"timeout": 60}, "computeId": "/c"});
+        let node = json!({"resources": {"instance_type": "gpu"}, "limits": {"timeout": 60}, "computeId": "/c",
+            "services": {"my_lab": {"job_service_type": "JupyterLab"}}});
         let made = command(&node, &component);
+        assert_eq!(made["services"], json!({"my_lab": {"jobServiceType": "JupyterLab"}}));
         assert_eq!(
             (&made["codeId"], &made["environmentId"]),
             (&json!("/subscriptions/s/codes/c/versions/1"), &json!("azureml:e:1"))
@@ -297,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_sweep_node_is_a_sweep_of_jobs_with_its_trials_component() {
-        let component = json!({"command": "x --lr ${{inputs.lr}} -n ${{inputs.n}}", "environment": "azureml:e:1",
+        let component = json!({"command": "x --lr ${{ inputs.lr }} -n ${{inputs.n}}", "environment": "azureml:e:1",
             "inputs": {"lr": {"type": "number"}, "n": {"type": "integer"}}});
         let node = json!({"type": "sweep", "trial": {"componentId": "azureml:c:1"}, "computeId": "/c",
             "search_space": {"lr": {"type": "uniform", "min_value": 0, "max_value": 1}},

@@ -18,7 +18,11 @@ pub(crate) async fn graph(State(app): State<App>, Path(at): Path<At>) -> Result<
         let steps = app.store.read(move |tx| trials(tx, seq)).await?;
         return Ok(Json(json!({"name": name, "status": row.job.state.status(), "note": row.note, "steps": steps})));
     }
-    let found = app.store.read(move |tx| Ok((tx.conductor::<Graph>(seq)?, tx.children(seq)?)));
+    let leads = row.kind == "Pipeline";
+    let found = app.store.read(move |tx| {
+        let graph = if leads { tx.conductor::<Graph>(seq)? } else { None };
+        Ok((graph, tx.children(seq)?))
+    });
     let (Some(graph), children) = found.await? else {
         let message = format!("job `{name}` has no steps; it is of kind `{}`", row.kind);
         return Err(Problem::bad(message));

@@ -33,15 +33,17 @@ impl Weaver<'_, '_> {
         scope: &Scope<'_>,
         known: &mut Known,
         name: &str,
+        around: Tie,
         (body, inner): (&str, &Value),
     ) -> Result<BTreeMap<String, Made>, Error> {
         let node = &scope.nodes[name];
         let most = some(node, "max_concurrency").and_then(scalar).and_then(|text| text.parse::<usize>().ok());
         let most = most.filter(|most| *most > 0);
         match self.items(scope, known, &format!("jobs.{}{name}.items", scope.path), &node["items"]) {
-            Some(Items::Known(items)) => self.for_known(scope, known, items, most, (body, inner)),
+            Some(Items::Known(items)) => self.for_known(scope, known, items, (most, around), (body, inner)),
             Some(Items::Made(items)) => {
-                let at = self.for_made(scope, known, &format!("{}{name}", scope.path), items, (body, inner))?;
+                let own_path = format!("{}{name}", scope.path);
+                let at = self.for_made(scope, known, (&own_path, around), items, (body, inner))?;
                 if let Some(each) = self.graph.steps.get_mut(at).and_then(|step| step.each.as_mut()) {
                     each.at_once = most;
                 }
@@ -56,10 +58,10 @@ impl Weaver<'_, '_> {
         scope: &Scope<'_>,
         known: &mut Known,
         items: Vec<(String, BTreeMap<String, Feed>)>,
-        most: Option<usize>,
+        (most, around): (Option<usize>, Tie),
         (body, inner): (&str, &Value),
     ) -> Result<BTreeMap<String, Made>, Error> {
-        let mut tie = Tie { fresh: true, ..scope.tie.clone() };
+        let mut tie = Tie { fresh: true, ..around };
         if let Some(most) = most {
             tie.group = Some(self.graph.groups.len());
             self.graph.groups.push(most);
@@ -91,7 +93,7 @@ impl Weaver<'_, '_> {
         &mut self,
         scope: &Scope<'_>,
         known: &mut Known,
-        own_path: &str,
+        (own_path, around): (&str, Tie),
         items: Made,
         (body, inner): (&str, &Value),
     ) -> Result<usize, Error> {
@@ -105,7 +107,8 @@ impl Weaver<'_, '_> {
             given,
             looped: true,
             gathered: Some(mark.clone()),
-            tie: Tie { fresh: true, group: None, ..scope.tie.clone() },
+            // Whether it runs at all is for the whole loop to say.
+            tie: Tie { fresh: true, ..Tie::default() },
         };
         if !job_name(self.job, &turn.path).as_str().contains(&mark) {
             self.lookup.mistake(format!("jobs.{path}"), "the path of the loop is too long", "shorten the names in it");
@@ -116,7 +119,9 @@ impl Weaver<'_, '_> {
             wrong.key = wrong.key.replace(&format!(".{mark}"), "");
         }
         let steps = self.graph.steps.split_off(first);
-        let (when, group) = (scope.tie.when.clone(), scope.tie.group);
+        // A loop inside of a turn is not among the steps of this pipeline.
+        self.graph.limited.retain(|limited| limited.source.steps.iter().all(|at| *at < first));
+        let Tie { when, group, .. } = around;
         let mut step = Step { name: own_path.to_owned(), when, group, ..Step::default() };
         step.bound.insert(ITEMS.to_owned(), items.source);
         let each = Each { values, ..Each::of(mark, first, steps, &mut step) };

@@ -6,9 +6,9 @@ use api::arm::{
     scalar,
     tree::{entries, some, word},
 };
-use domain::pipeline::{Condition, Source};
+use domain::pipeline::{Condition, Limited, Source};
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use store::Error;
 
 /// What to do about a kind of step that cannot run.
@@ -22,8 +22,21 @@ const MOST_TURNS: u64 = 1000;
 pub(super) struct Flow {
     /// What a loop runs, and the loop.
     pub(super) bodies: HashMap<String, String>,
-    /// What stands in a branch: the condition as it was sent, and which answer it waits for.
-    branches: HashMap<String, (Value, bool)>,
+    /// What stands in a branch.
+    branches: HashMap<String, Branch>,
+    /// What stands in two places of which one would be forgotten, with those who name it.
+    doubled: Vec<(String, String)>,
+}
+
+/// One side of an `if_else`.
+#[derive(Debug, Clone, PartialEq)]
+struct Branch {
+    /// The node that splits there; it may stand in a branch itself.
+    of: String,
+    /// As it was sent.
+    condition: Value,
+    /// Which answer it waits for.
+    is: bool,
 }
 
 pub(super) fn is_control(node: &Value) -> bool {
@@ -35,15 +48,18 @@ impl Flow {
         let mut flow = Flow::default();
         for (name, node) in nodes {
             match word(node, "type") {
-                Some("do_while" | "parallel_for") => {
-                    if let Some(body) = some(node, "body").and_then(step_of) {
-                        flow.bodies.insert(body, name.clone());
+                _ if is_loop(node) => {
+                    if let Some(body) = some(node, "body").and_then(step_of)
+                        && let Some(other) = flow.bodies.insert(body.clone(), name.clone())
+                    {
+                        flow.doubled.push((body, format!("is run by two loops, `{other}` and `{name}`")));
                     }
                 }
                 Some("if_else") => {
                     for (key, is) in [("true_block", true), ("false_block", false)] {
                         for step in blocks(some(node, key)) {
-                            flow.branches.insert(step, (node["condition"].clone(), is));
+                            let branch = Branch { of: name.clone(), condition: node["condition"].clone(), is };
+                            flow.branch(step, branch);
                         }
                     }
                 }
@@ -53,13 +69,42 @@ impl Flow {
         flow
     }
 
+    fn branch(&mut self, step: String, branch: Branch) {
+        let (of, is) = (branch.of.clone(), branch.is);
+        let how = match self.branches.insert(step.clone(), branch) {
+            None => return,
+            Some(other) if other.of == of && other.is == is => return,
+            Some(other) if other.of == of => format!("stands in both blocks of `{of}`"),
+            Some(other) => format!("stands in blocks of `{}` and of `{of}`", other.of),
+        };
+        self.doubled.push((step, how));
+    }
+
+    /// The branches that a node stands in, from the inside out. What a loop runs stands where the loop does.
+    fn around(&self, nodes: &Map<String, Value>, name: &str) -> Vec<&Branch> {
+        let mut found: Vec<&Branch> = Vec::new();
+        let (mut names, mut seen) = (vec![name.to_owned()], HashSet::new());
+        while let Some(name) = names.pop() {
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            let body = nodes.get(&name).filter(|node| is_loop(node)).and_then(|node| step_of(some(node, "body")?));
+            names.extend(body);
+            if let Some(branch) = self.branches.get(&name) {
+                found.push(branch);
+                names.push(branch.of.clone());
+            }
+        }
+        found
+    }
+
     /// The nodes that one waits for, by name.
     pub(super) fn named_by(&self, nodes: &Map<String, Value>, name: &str) -> Vec<String> {
         let node = &nodes[name];
         let mut named = order::inputs_name(node);
-        named.extend(self.branches.get(name).and_then(|(condition, _)| order::named(condition)));
+        named.extend(self.around(nodes, name).into_iter().filter_map(|branch| order::named(&branch.condition)));
         match word(node, "type") {
-            Some("do_while" | "parallel_for") => {
+            _ if is_loop(node) => {
                 named.extend(some(node, "items").and_then(order::named));
                 let body = some(node, "body").and_then(step_of);
                 if let Some(body) = body.as_ref().and_then(|body| nodes.get(body)) {
@@ -72,6 +117,10 @@ impl Flow {
         }
         named
     }
+}
+
+fn is_loop(node: &Value) -> bool {
+    matches!(word(node, "type"), Some("do_while" | "parallel_for"))
 }
 
 /// `${{parent.jobs.x}}` or `x`.
@@ -99,14 +148,18 @@ impl Weaver<'_, '_> {
             let message = format!("there is no step `{name}`");
             self.lookup.mistake(format!("jobs.{}{name}", scope.path), message, "name one that there is");
         }
+        for (name, how) in &flow.doubled {
+            let key = format!("jobs.{}{name}", scope.path);
+            self.lookup.mistake(key, format!("the step {how}"), "write a step of its own for each");
+        }
         flow
     }
 
     /// How a node is tied to the branch it stands in, and to what is around its pipeline.
     pub(super) fn tie(&mut self, scope: &Scope<'_>, known: &Known, flow: &Flow, name: &str) -> Tie {
         let mut tie = scope.tie.clone();
-        if let Some((condition, is)) = flow.branches.get(name) {
-            let key = format!("jobs.{}{name}", scope.path);
+        let key = format!("jobs.{}{name}", scope.path);
+        for Branch { condition, is, .. } in flow.around(scope.nodes, name) {
             tie.when.extend(self.condition(scope, known, &key, condition, *is));
         }
         tie
@@ -136,9 +189,10 @@ impl Weaver<'_, '_> {
         &mut self,
         scope: &Scope<'_>,
         known: &mut Known,
+        flow: &Flow,
         name: &str,
-        node: &Value,
     ) -> Result<(), Error> {
+        let node = &scope.nodes[name];
         let key = format!("jobs.{}{name}", scope.path);
         if word(node, "type") == Some("if_else") {
             if blocks(some(node, "true_block")).is_empty() && blocks(some(node, "false_block")).is_empty() {
@@ -151,9 +205,10 @@ impl Weaver<'_, '_> {
             self.lookup.mistake(format!("{key}.body"), "the loop runs nothing", "name a step: `${{parent.jobs.x}}`");
             return Ok(());
         };
+        let tie = self.tie(scope, known, flow, name);
         let made = match word(node, "type") {
-            Some("do_while") => self.do_while(scope, known, &key, node, (&body, inner))?,
-            _ => self.parallel_for(scope, known, name, (&body, inner))?,
+            Some("do_while") => self.do_while(scope, known, name, tie, (&body, inner))?,
+            _ => self.parallel_for(scope, known, name, tie, (&body, inner))?,
         };
         self.promote_all(scope, known, inner, &format!("{}{body}", scope.path), &made);
         if word(node, "type") == Some("parallel_for") {
@@ -169,10 +224,11 @@ impl Weaver<'_, '_> {
         &mut self,
         scope: &Scope<'_>,
         known: &mut Known,
-        key: &str,
-        node: &Value,
+        name: &str,
+        around: Tie,
         (body, inner): (&str, &Value),
     ) -> Result<BTreeMap<String, Made>, Error> {
+        let (node, key) = (&scope.nodes[name], format!("jobs.{}{name}", scope.path));
         let turns = some(node, "limits").and_then(|limits| some(limits, "max_iteration_count")).and_then(scalar);
         let turns = turns.map_or(Some(MOST_TURNS), |text| text.parse().ok());
         let Some(turns) = turns.filter(|turns| (1..=MOST_TURNS).contains(turns)) else {
@@ -181,10 +237,16 @@ impl Weaver<'_, '_> {
             return Ok(BTreeMap::new());
         };
         let mapping = mapping(node);
+        if let Some(twice) = twice(&mapping) {
+            let message = format!("two outputs go to the input `{twice}` of the next turn");
+            self.lookup.mistake(format!("{key}.mapping"), message, "map one output to each input");
+            return Ok(BTreeMap::new());
+        }
         let mut all: BTreeMap<String, Made> = BTreeMap::new();
         let mut last: BTreeMap<String, Made> = BTreeMap::new();
-        let mut tie = scope.tie.clone();
+        let mut tie = around.clone();
         for turn in 0..turns {
+            let is_last = turn + 1 == turns;
             let given = mapping
                 .iter()
                 .filter_map(|(output, input)| Some((input.clone(), Feed::Made(last.get(output)?.clone(), None))))
@@ -200,11 +262,15 @@ impl Weaver<'_, '_> {
                     .and_modify(|whole| whole.source.steps.extend(&made.source.steps))
                     .or_insert_with(|| made.clone());
             }
-            match self.again(key, node, body, &last) {
+            match self.again(&key, node, body, &last) {
                 Some(Again::Never) | None => break,
                 Some(Again::Always) => {}
+                Some(Again::If(source)) if is_last => {
+                    let name = format!("{}{name}", scope.path);
+                    self.graph.limited.push(Limited { name, turns, source });
+                }
                 Some(Again::If(source)) => {
-                    tie.when = scope.tie.when.clone();
+                    tie.when = around.when.clone();
                     tie.when.push(Condition::Said { source, is: true });
                 }
             }
@@ -235,6 +301,12 @@ enum Again {
     Always,
     Never,
     If(Source),
+}
+
+/// An input that more than one output goes to.
+fn twice(mapping: &[(String, String)]) -> Option<&String> {
+    let mut seen = HashSet::new();
+    mapping.iter().map(|(_, input)| input).find(|input| !seen.insert(*input))
 }
 
 /// Which output of a turn becomes which input of the next.

@@ -273,7 +273,8 @@ impl Weaver<'_, '_> {
         let Resolved { plan, target, cluster, max_retries } = resolved;
         let registers = sweep::registers(&body);
         let (name, places, reuse) = (Some(name.clone()), step_places(pooled), !switched_off);
-        Ok(Some(StepJob { name, body, plan, target, cluster, max_retries, registers, places, reuse }))
+        let priority = spec.queue_settings.priority.map(|priority| priority as i64 + 1);
+        Ok(Some(StepJob { name, body, plan, target, cluster, max_retries, priority, registers, places, reuse }))
     }
 
     /// The job of a step that is a sweep, and what leads it; `None` after mistakes were noted.
@@ -298,7 +299,7 @@ impl Weaver<'_, '_> {
         // Where a trial's outputs lie stands for where the best trial's will.
         let plan = Plan { artifacts, outputs: trial.plan.outputs.clone(), ..Plan::default() };
         let (name, registers, cluster) = (Some(name.clone()), sweep::registers(&body), NOWHERE.to_owned());
-        let job = StepJob { name, body, plan, cluster, registers, ..StepJob::default() };
+        let job = StepJob { name, body, plan, cluster, registers, priority: trial.priority, ..StepJob::default() };
         Ok(Some((job, Search { sweep, seed, trial, earlier })))
     }
 }
