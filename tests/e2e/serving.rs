@@ -10,6 +10,8 @@ mod corpus;
 mod faults;
 mod restart;
 mod rollout;
+mod sources;
+mod streams;
 
 use crate::{
     environments::shared_builds,

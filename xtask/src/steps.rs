@@ -113,6 +113,8 @@ pub(crate) fn soak(sh: &Shell) -> Result<(), Failed> {
     let seeds = sh.with("SIM_SEEDS", "5000").with("SWEEP_SEEDS", "20000");
     seeds.cargo(&["test", "--package", "peregrine-planner", "keep", "--", "--show-output"])?;
     seeds.cargo(&["test", "--package", "peregrine-controller", "--test", "it", "keep", "--", "--show-output"])?;
+    let fuzz = ["test", "--package", "peregrine-router", "--test", "it", "odd", "--", "--show-output"];
+    sh.with("PEREGRINE_FUZZ", "200000").cargo(&fuzz)?;
     e2e(&sh.with("PEREGRINE_LONG", "1"), Some("torch"))?;
     e2e(&sh.with("PEREGRINE_LONG", "1"), Some("pipelines_of_the_corpus_run"))?;
     e2e(&sh.with("PEREGRINE_LONG", "1"), Some("network"))?;

@@ -50,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) router_listen_chosen: bool,
     /// How callers reach the router, where that is not the address it listens on.
     pub(crate) router_public_url: Option<String>,
+    /// Where the server's own router writes a line for each request; `-` is standard error.
+    pub(crate) router_access_log: Option<PathBuf>,
     /// Requests a second that one caller may make; 0 for no limit.
     pub(crate) rate_limit: u32,
     /// How long the certificate of a node is good.

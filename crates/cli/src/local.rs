@@ -20,7 +20,7 @@ use std::{
 use tokio::time::Instant;
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
-const STOPPED_WITHIN: Duration = Duration::from_secs(15);
+const STOPPED_WITHIN: Duration = Duration::from_secs(75);
 
 /// A server that runs.
 pub(crate) struct Running {

@@ -88,7 +88,8 @@ async fn serve(config: &Config) -> Done {
     let (_, table) = routers.current(store::HERE).await.map_err(|error| store_failure(&error))?;
     let own = serving::start(config, &certificates, &table, &mut kept)?;
     let counted = own.routes.clone();
-    routers.show_counters(move |endpoint| counted.counters(endpoint));
+    routers.stand_at(serving::loopback());
+    routers.show_metrics(move || counted.metrics());
     let known = serving::Known {
         routers: routers.clone(),
         store: store.clone(),
@@ -232,7 +233,7 @@ pub(crate) fn router(command: &Command, args: machine::Router) -> Done<ExitCode>
         access_log: args.access_log,
         routes_file,
         share_port: args.share_port,
-        drain: Duration::from_secs(args.drain_seconds),
+        drain: Some(Duration::from_secs(args.drain_seconds)),
         limits: router::Limits::default(),
         clock: server::clock::now,
     };

@@ -11,7 +11,7 @@ use crate::{
 use agent::doors::Taken;
 use anyhow::Context;
 use domain::{
-    serving::{Demand, RouterAnswer, RouterNews},
+    serving::{Demand, RouterAnswer, RouterNews, Use},
     spec::routes::Routes as Table,
 };
 use router::{Limits, Routes, Running, Settings, StartError, TlsFiles};
@@ -21,7 +21,7 @@ use std::{
     fs,
     io::ErrorKind,
     net::{SocketAddr, TcpListener},
-    path::PathBuf,
+    path::{Path, PathBuf},
     pin::Pin,
     sync::Mutex,
     time::Duration,
@@ -35,8 +35,6 @@ pub(crate) const EXCHANGE: Duration = Duration::from_secs(1);
 const NOTICE: Duration = Duration::from_millis(20);
 /// How long to leave a server alone that cannot be asked.
 const AGAIN: Duration = Duration::from_millis(500);
-/// How long requests may take to finish when the server stops.
-const DRAIN: Duration = Duration::from_secs(10);
 /// More than this no machine needs for the callers of its own models, and their sockets fit into one message.
 const MOST_WORKERS: usize = 64;
 /// How long a first call may take, from the moment that replicas are ready.
@@ -56,6 +54,10 @@ pub(crate) struct Embedded {
 /// where these are kept.
 pub(crate) fn start(config: &Config, certificates: &Certificates, table: &Table, kept: &mut Taken) -> Done<Embedded> {
     let (certificate, key) = certificates.files().context("cannot use the certificate")?;
+    if let Some(folder) = config.router_access_log.as_deref().and_then(Path::parent) {
+        // One that cannot be made is told of with the file.
+        let _ = fs::create_dir_all(folder);
+    }
     let routes = Routes::new(table);
     let settings = |listen: SocketAddr| Settings {
         listen,
@@ -63,10 +65,10 @@ pub(crate) fn start(config: &Config, certificates: &Certificates, table: &Table,
         tls: Some(TlsFiles { certificate: certificate.clone(), key: key.clone() }),
         http2: true,
         admin: None,
-        access_log: None,
+        access_log: config.router_access_log.clone(),
         routes_file: None,
         share_port: false,
-        drain: DRAIN,
+        drain: None,
         limits: Limits::default(),
         clock: server::clock::now,
     };
@@ -95,7 +97,10 @@ pub(crate) fn start(config: &Config, certificates: &Certificates, table: &Table,
     let (sockets, running) = started.map_err(|error| {
         let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
         let failure = Failure::input("cannot start the router").because(error.to_string()).because(cause);
-        failure.hint("choose another address with the setting `router.listen`")
+        failure.hint(match error {
+            StartError::AccessLog(..) => "choose another file with the setting `router.access_log`, or `off`",
+            _ => "choose another address with the setting `router.listen`",
+        })
     })?;
     // Without it the next start only takes another port.
     let _ = fs::write(port_file(config), running.address.port().to_string());
@@ -116,13 +121,14 @@ fn address_of(bound: SocketAddr) -> String {
 
 /// Keeps a router's routes as the server has them, for as long as it is polled.
 pub(crate) async fn follow(routes: &Routes, name: &str, ask: impl AsyncFn(RouterNews) -> anyhow::Result<RouterAnswer>) {
-    let (mut held, mut lost) = (0, false);
+    let (mut held, mut lost, loopback) = (0, false, self::loopback());
     loop {
         let demand = routes.demand();
         let waiting = waiting(&demand);
         let leaving: Vec<SocketAddr> = routes.leaving().into_iter().map(|(address, _)| address).collect();
         let known: HashSet<SocketAddr> = leaving.iter().copied().collect();
-        let news = RouterNews { router: name.to_owned(), demand, leaving, held, answered: routes.answered() };
+        let (answered, loopback) = (routes.answered(), loopback.clone());
+        let news = RouterNews { router: name.to_owned(), demand, leaving, held, answered, loopback };
         let answer = tokio::select! {
             answer = ask(news) => answer,
             () = outdated(routes, &waiting, &known) => continue,
@@ -132,7 +138,15 @@ pub(crate) async fn follow(routes: &Routes, name: &str, ask: impl AsyncFn(Router
                 if let Some(table) = answer.routes {
                     routes.install(&table);
                     held = answer.version;
+                    if answer.left_out > 0 {
+                        tracing::warn!(
+                            "{} replicas cannot be reached from here: they listen on the loopback of the server's machine; \
+                             run the router there, or serve the endpoint on a cluster",
+                            answer.left_out
+                        );
+                    }
                 }
+                routes.share_slots(answer.share);
                 lost = false;
             }
             Err(error) => {
@@ -143,6 +157,17 @@ pub(crate) async fn follow(routes: &Routes, name: &str, ask: impl AsyncFn(Router
                 sleep(AGAIN).await;
             }
         }
+    }
+}
+
+/// Which loopback is ours: that of this machine, since it was started, in this process's network. Empty where the system does not
+/// say.
+pub(crate) fn loopback() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let network = fs::read_link("/proc/self/ns/net").unwrap_or_default();
+    match boot.trim() {
+        "" => String::new(),
+        boot => format!("{boot} {}", network.display()),
     }
 }
 
@@ -176,7 +201,7 @@ impl<'c> Server<'c> {
 
     /// The routes there are, for a router that is about to start.
     pub(crate) async fn first(&self, name: &str) -> Done<Table> {
-        let news = RouterNews { router: name.to_owned(), ..RouterNews::default() };
+        let news = RouterNews { router: name.to_owned(), loopback: loopback(), ..RouterNews::default() };
         Ok(self.ask(&news).await?.routes.unwrap_or_default())
     }
 
@@ -209,7 +234,7 @@ impl controller::Routers for Known {
         self.routers.demand()
     }
 
-    fn uses(&self, cluster: &str, address: SocketAddr) -> bool {
+    fn uses(&self, cluster: &str, address: SocketAddr) -> Use {
         self.routers.uses(cluster, address)
     }
 

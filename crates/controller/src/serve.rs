@@ -8,7 +8,10 @@ mod judge;
 mod record;
 
 use crate::{Context, until};
-use domain::{Timestamp, serving::Demand};
+use domain::{
+    Timestamp,
+    serving::{Demand, Use},
+};
 use judge::{Judged, judge};
 use planner::scale::{History, desired, scale};
 use std::{
@@ -30,7 +33,7 @@ pub trait Routers: Send + Sync {
     /// What is asked of every deployment at this moment.
     fn demand(&self) -> Vec<Demand>;
     /// Whether a router of a cluster, or of this machine, may still send requests there, or waits for an answer from there.
-    fn uses(&self, cluster: &str, address: SocketAddr) -> bool;
+    fn uses(&self, cluster: &str, address: SocketAddr) -> Use;
     /// Calls a deployment as its users do; otherwise what went wrong.
     fn call(&self, key: ServingKey) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 }
@@ -43,8 +46,8 @@ impl Routers for NoRouters {
     fn demand(&self) -> Vec<Demand> {
         Vec::new()
     }
-    fn uses(&self, _: &str, _: SocketAddr) -> bool {
-        false
+    fn uses(&self, _: &str, _: SocketAddr) -> Use {
+        Use::No
     }
     fn call(&self, _: ServingKey) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
         Box::pin(std::future::ready(Ok(())))

@@ -72,6 +72,20 @@ pub struct ServingSettings {
     pub scoring_path: String,
     /// How long from being asked for until it must answer.
     pub start_seconds: u64,
+    /// How long a replica that has to go may finish what routers still get from it.
+    #[serde(default = "default_drain_seconds")]
+    pub drain_seconds: u64,
+}
+
+/// Whether a replica is in use, as far as routers say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// No router sends requests there, and none waits for an answer.
+    No,
+    /// Nobody says so, and nobody says otherwise: its routers were not heard of lately, or hold routes from before.
+    Unknown,
+    /// A router that was heard of lately does.
+    Yes,
 }
 
 /// How many replicas a deployment has, and by what they become more or fewer.
@@ -119,6 +133,9 @@ pub struct Answered {
     pub endpoint: String,
     #[serde(default)]
     pub deployment: String,
+    /// Copies of requests that another deployment has answered: nobody was told what came of these.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mirrored: bool,
     /// By status.
     pub codes: BTreeMap<u16, u64>,
     /// By how long they took: one for each of [`LATENCY_BOUNDS_US`], and the rest.
@@ -141,6 +158,9 @@ pub struct RouterNews {
     /// Only of those that were asked at all.
     #[serde(default)]
     pub answered: Vec<Answered>,
+    /// Which loopback is its own: the same for all processes that reach each other there. Empty where it cannot tell.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub loopback: String,
 }
 
 /// What a router is told.
@@ -150,6 +170,46 @@ pub struct RouterAnswer {
     /// Absent when the router has them already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routes: Option<Routes>,
+    /// Which part of the replicas' slots is this router's.
+    #[serde(default)]
+    pub share: SlotShare,
+    /// Replicas that are not in these routes because they listen on the loopback of another machine.
+    #[serde(default)]
+    pub left_out: usize,
+}
+
+/// Routers that send requests to the same replicas share their slots: this is one of so many. The slots of a deployment are dealt
+/// out to them in turn, so that together they send a replica no more than it takes at a time. Where there are fewer slots than
+/// routers, each has one all the same: a request that comes to it has to be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotShare {
+    pub index: u32,
+    pub of: u32,
+}
+
+impl Default for SlotShare {
+    fn default() -> SlotShare {
+        SlotShare { index: 0, of: 1 }
+    }
+}
+
+impl SlotShare {
+    /// How many of the `slots` of each of `replicas` are this router's at the replica that is the `at`-th.
+    pub fn of_replica(self, at: usize, replicas: usize, slots: u32) -> u32 {
+        let (index, of) = (u64::from(self.index), u64::from(self.of));
+        if of <= 1 {
+            return slots;
+        }
+        let (each, at) = (u64::from(slots), at as u64);
+        let all = each.saturating_mul(replicas as u64);
+        if all < of {
+            let own = index % all.max(1) / each.max(1);
+            return u32::from(own == at);
+        }
+        // Slots are numbered through; every `of`-th is ours.
+        let below = |end: u64| (end + of - 1 - index) / of;
+        u32::try_from(below((at + 1) * each) - below(at * each)).unwrap_or(slots)
+    }
 }
 
 impl Provisioning {
@@ -220,6 +280,10 @@ fn default_start_seconds() -> u64 {
     600
 }
 
+fn default_drain_seconds() -> u64 {
+    300
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,9 +300,30 @@ mod tests {
     }
 
     #[test]
+    fn routers_share_slots_so_that_none_is_given_twice_and_everyone_has_one() {
+        for (routers, replicas, slots) in [(1, 2, 3), (2, 1, 4), (3, 3, 1), (3, 2, 4), (3, 5, 1), (7, 2, 9), (5, 1, 5)]
+        {
+            let share = |index, at| SlotShare { index, of: routers }.of_replica(at, replicas, slots);
+            for at in 0..replicas {
+                let together: u32 = (0..routers).map(|index| share(index, at)).sum();
+                assert_eq!(together, slots, "{routers} routers, replica {at} of {replicas} with {slots}");
+            }
+            for index in 0..routers {
+                assert!((0..replicas).map(|at| share(index, at)).sum::<u32>() > 0, "router {index} of {routers}");
+            }
+        }
+        // Fewer slots than routers: each has one, and they are spread over the replicas.
+        let share = |index, at| SlotShare { index, of: 5 }.of_replica(at, 2, 1);
+        let all: Vec<[u32; 2]> = (0..5).map(|index| [share(index, 0), share(index, 1)]).collect();
+        assert_eq!(all, [[1, 0], [0, 1], [1, 0], [0, 1], [1, 0]]);
+        assert_eq!(SlotShare { index: 9, of: 3 }.of_replica(0, 0, 1), 0);
+    }
+
+    #[test]
     fn routes_reach_a_router_as_they_were_sent() {
         let text = "endpoints:\n  iris:\n    keys: {primary: abcdefgh}\n    deployments:\n      blue:\n        replicas: ['127.0.0.1:5001']\n";
-        let sent = RouterAnswer { version: 7, routes: Some(Routes::read("r.yml", text).unwrap()) };
+        let share = SlotShare { index: 1, of: 3 };
+        let sent = RouterAnswer { version: 7, routes: Some(Routes::read("r.yml", text).unwrap()), share, left_out: 2 };
         let got: RouterAnswer = serde_json::from_str(&serde_json::to_string(&sent).unwrap()).unwrap();
         assert_eq!(got, sent);
     }

@@ -43,7 +43,7 @@ fn serve(listen: SocketAddr, file: PathBuf, workers: usize) {
         access_log: None,
         routes_file: Some(known),
         share_port: false,
-        drain: Duration::from_secs(5),
+        drain: Some(Duration::from_secs(5)),
         limits: Limits::default(),
         clock: || Timestamp(0),
     };

@@ -43,20 +43,23 @@ fn pick<'d>(deployment: &'d Deployment, tried: &[u64], chance: &Chance, now: Ins
     if all == 0 {
         return None;
     }
-    let first = chance.below(all);
-    let second = if all > 1 { (first + 1 + chance.below(all - 1)) % all } else { first };
-    let [mut a, mut b] = [&replicas[first], &replicas[second]];
-    if b.busy() < a.busy() {
+    let mut a = chance.below(all);
+    let mut b = if all > 1 { (a + 1 + chance.below(all - 1)) % all } else { a };
+    let rest = (a..all).chain(0..a);
+    if replicas[b].busy() < replicas[a].busy() {
         (a, b) = (b, a);
     }
-    let rest = replicas[first..].iter().chain(&replicas[..first]);
-    let taken =
-        [a, b].into_iter().chain(rest.clone()).find(|replica| usable(replica) && replica.take(deployment.slots));
+    let take = |at: &usize| replicas[*at].take(deployment.slots_at(*at));
+    let mut taken = [a, b].into_iter().chain(rest.clone()).find(|at| usable(&replicas[*at]) && take(at));
     // Rest is for replicas that others can stand in for.
-    taken.or_else(|| match replicas.iter().any(|replica| usable(replica)) {
-        true => None,
-        false => rest.into_iter().find(|replica| untried(replica) && replica.take(deployment.slots)),
-    })
+    let ours = |(at, replica): (usize, &Arc<Replica>)| usable(replica) && deployment.slots_at(at) > 0;
+    if taken.is_none() && !replicas.iter().enumerate().any(ours) {
+        // Who has no replica of its own that is well borrows a slot of one that other routers have.
+        let borrow = |at: &usize| replicas[*at].take(deployment.slots_at(*at).max(1));
+        taken = rest.clone().find(|at| usable(&replicas[*at]) && borrow(at));
+        taken = taken.or_else(|| rest.into_iter().find(|at| untried(&replicas[*at]) && borrow(at)));
+    }
+    taken.map(|at| &replicas[at])
 }
 
 /// Waits for a slot of `deployment`: as long as its queue allows, or as long as requests are held for one that has no
@@ -117,7 +120,8 @@ fn again(routes: &Routes, deployment: &Deployment) -> Result<Arc<Deployment>, An
 /// One call may stand for several slots, such as those of a new replica.
 fn pass_on(deployment: &Deployment) {
     if deployment.live.line.length() > 0 {
-        let free = deployment.replicas.iter().map(|replica| deployment.slots.saturating_sub(replica.busy())).sum();
+        let replicas = deployment.replicas.iter().enumerate();
+        let free = replicas.map(|(at, replica)| deployment.slots_at(at).saturating_sub(replica.busy())).sum();
         deployment.live.line.call_for(free);
     }
 }

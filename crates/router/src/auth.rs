@@ -90,6 +90,19 @@ impl Access {
             }
         }
     }
+
+    /// Whether the value of `authorization` is a good token of this endpoint. Keys are no tokens: they name nobody.
+    pub(crate) fn has_signed(&self, authorization: Option<&[u8]>, clock: fn() -> Timestamp) -> bool {
+        let (Access::Tokens { endpoint, key } | Access::Callers { endpoint, key, .. }) = self else { return false };
+        let token = authorization.and_then(bearer);
+        token.is_some_and(|token| token::check(key, endpoint, token, clock()).is_ok())
+    }
+}
+
+/// What a token says it is for; whether that is true is another question.
+pub(crate) fn named(authorization: Option<&[u8]>) -> Option<&str> {
+    let (claim, _) = token::split_last(authorization.and_then(bearer)?)?;
+    std::str::from_utf8(token::split_last(claim)?.0).ok()
 }
 
 fn token_key(route: &EndpointRoute) -> hmac::Key {

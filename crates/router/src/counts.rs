@@ -44,7 +44,7 @@ impl Counts {
     pub(crate) fn answered(&self, endpoint: &str, deployment: &str) -> Answered {
         let codes = self.codes().map(|(code, count)| (u16::try_from(code).unwrap_or(u16::MAX), count)).collect();
         let (endpoint, deployment) = (endpoint.to_owned(), deployment.to_owned());
-        Answered { endpoint, deployment, codes, buckets: self.buckets().to_vec() }
+        Answered { endpoint, deployment, mirrored: false, codes, buckets: self.buckets().to_vec() }
     }
 
     /// Requests by bucket, not summed up; the last one has no bound.

@@ -265,6 +265,7 @@ fn blame(slot: &Slot, wrong: Wrong) {
 
 /// Bytes both ways until both ends are done.
 async fn tunnel<S: Io>(io: &mut S, mut stream: TcpStream, bytes: &mut Vec<u8>) {
+    sockets::keep_alive(&stream);
     if stream.write_all(bytes).await.is_ok() {
         bytes.clear();
         let _ = copy_bidirectional(io, &mut stream).await;

@@ -21,8 +21,12 @@ pub(crate) fn render(routes: &Routes) -> String {
     deployments.sort_by_key(|deployment| (&deployment.endpoint, &deployment.name));
     counted.extend(deployments.iter().map(|d| (&*d.endpoint, &*d.name, &d.live.counts)));
     let mut out = String::new();
-    requests(&mut out, &counted);
-    durations(&mut out, &counted);
+    requests(&mut out, "requests_total", "Requests by endpoint, deployment and status", &counted);
+    durations(&mut out, "request_seconds", "Time from head to end, by endpoint and deployment", &counted);
+    let copied: Vec<_> = deployments.iter().map(|d| (&*d.endpoint, &*d.name, &d.live.copies)).collect();
+    let about = "Copies of requests by endpoint, the deployment that got them, and status";
+    requests(&mut out, "mirrored_requests_total", about, &copied);
+    durations(&mut out, "mirrored_request_seconds", "Time that copies took, by endpoint and deployment", &copied);
     let gauges: [Gauge; 5] = [
         ("in_flight_requests", "gauge", "Requests that replicas work on", |d| d.live.in_flight.load(Relaxed).into()),
         ("queued_requests", "gauge", "Requests that wait for a slot", |d| d.live.line.length().into()),
@@ -44,28 +48,28 @@ pub(crate) fn render(routes: &Routes) -> String {
     out
 }
 
-fn requests(out: &mut String, counted: &[(&str, &str, &Counts)]) {
-    describe(out, "requests_total", "counter", "Requests by endpoint, deployment and status");
+fn requests(out: &mut String, name: &str, about: &str, counted: &[(&str, &str, &Counts)]) {
+    describe(out, name, "counter", about);
     for (endpoint, deployment, counts) in counted {
         for (code, count) in counts.codes() {
             let labels = format!("{},code=\"{code}\"", labels(endpoint, deployment));
-            line(out, "requests_total", &labels, &count);
+            line(out, name, &labels, &count);
         }
     }
 }
 
-fn durations(out: &mut String, counted: &[(&str, &str, &Counts)]) {
-    describe(out, "request_seconds", "histogram", "Time from head to end, by endpoint and deployment");
+fn durations(out: &mut String, name: &str, about: &str, counted: &[(&str, &str, &Counts)]) {
+    describe(out, name, "histogram", about);
     for (endpoint, deployment, counts) in counted {
         let (labels, buckets) = (labels(endpoint, deployment), counts.buckets());
         let mut sum = 0;
         for (at, bucket) in buckets.iter().enumerate() {
             sum += bucket;
             let bound = BOUNDS_US.get(at).map_or("+Inf".to_owned(), |bound| (*bound as f64 / 1e6).to_string());
-            line(out, "request_seconds_bucket", &format!("{labels},le=\"{bound}\""), &sum);
+            line(out, &format!("{name}_bucket"), &format!("{labels},le=\"{bound}\""), &sum);
         }
-        line(out, "request_seconds_sum", &labels, &counts.seconds());
-        line(out, "request_seconds_count", &labels, &sum);
+        line(out, &format!("{name}_sum"), &labels, &counts.seconds());
+        line(out, &format!("{name}_count"), &labels, &sum);
     }
 }
 

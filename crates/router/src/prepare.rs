@@ -4,14 +4,14 @@
 
 use crate::{
     answer::Answer,
-    auth::Denied,
+    auth::{self, Denied},
     http::{
         self, MAX_FIELDS,
         head::{self, BadHead, Framing, Request},
         names::{Name, name, words},
         target::{self, Target},
     },
-    table::{Deployment, Endpoint},
+    table::{Deployment, Endpoint, Table},
     ticket::Ticket,
     trace,
     worker::Worker,
@@ -77,7 +77,7 @@ fn decide(
     };
     ticket.endpoint = Some(Arc::clone(endpoint));
     cross_origin(endpoint, request, ticket)?;
-    admitted(worker, caller, endpoint, request)?;
+    admitted(worker, caller, (&table, endpoint), request)?;
     let deployment = deployment(worker, endpoint, request)?;
     ticket.deployment = Some(Arc::clone(deployment));
     if let Framing::Length(length) = request.framing
@@ -118,8 +118,18 @@ fn clipped(name: &str) -> &str {
     &name[..name.len().min(64)]
 }
 
-fn admitted(worker: &Worker, caller: &Caller, endpoint: &Endpoint, request: &Request) -> Result<(), Answer> {
-    let Err(denied) = endpoint.access.check(request.authorization, worker.clock) else { return Ok(()) };
+fn admitted(
+    worker: &Worker,
+    caller: &Caller,
+    (table, endpoint): (&Table, &Endpoint),
+    request: &Request,
+) -> Result<(), Answer> {
+    let given = request.authorization;
+    let Err(mut denied) = endpoint.access.check(given, worker.clock) else { return Ok(()) };
+    let other = || auth::named(given).and_then(|name| table.endpoint(name));
+    if denied == Denied::Wrong && other().is_some_and(|other| other.access.has_signed(given, worker.clock)) {
+        denied = Denied::Elsewhere;
+    }
     let limit = worker.limits.wrong_keys_per_minute;
     let counts = matches!(denied, Denied::Wrong);
     if counts && worker.wrong_keys.too_many(caller.address, limit, tokio::time::Instant::now()) {

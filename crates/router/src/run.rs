@@ -40,8 +40,9 @@ pub struct Settings {
     pub routes_file: Option<RoutesFile>,
     /// Share the port with a router that is about to stop.
     pub share_port: bool,
-    /// How long requests may take to finish once the router is told to stop.
-    pub drain: Duration,
+    /// How long requests may take to finish once the router is told to stop; when absent, as long as the slowest of them may
+    /// take by the routes there are then, within a minute.
+    pub drain: Option<Duration>,
     pub limits: Limits,
     pub clock: fn() -> Timestamp,
 }

@@ -270,8 +270,8 @@ impl<S: Io> Busy<S> {
                 self.refuse(ticket, &answer).await;
                 Next::Linger
             }
-            Err(Failed::Broken(_)) => {
-                ticket.code = "BrokenOff";
+            Err(failed @ Failed::Broken(_)) => {
+                ticket.failed(&failed);
                 self.conn.worker.finish(ticket);
                 Next::Close
             }

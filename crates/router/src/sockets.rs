@@ -6,14 +6,21 @@
 //! The other way the system would take a whole answer for a caller who reads slowly. Whoever got much in early is then served
 //! before the rest; with little that waits to be sent, all get on alike. What is sent and not yet confirmed is not limited by that,
 //! so that callers far away have all the speed of their line.
+//!
+//! Whoever vanishes without a word, as a machine does whose cable is pulled, is found out by asking: a WebSocket may be silent for
+//! hours, and nothing else would ever give its slot back.
 
-use std::{io, net::SocketAddr, sync::LazyLock};
+use std::{io, net::SocketAddr, sync::LazyLock, time::Duration};
 use tokio::net::{TcpSocket, TcpStream};
 
 /// What may have come on a connection before it is read.
 const ROOM: u32 = 1 << 20;
 /// What may wait to be sent to a caller.
 const UNSENT: u32 = 64 << 10;
+/// A connection on which nothing came for this long is asked whether the other end is there, so often and in such steps.
+const SILENT: Duration = Duration::from_secs(60);
+const ASKED: Duration = Duration::from_secs(15);
+const UNANSWERED: u32 = 4;
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4096;
 
@@ -35,6 +42,8 @@ pub(crate) fn listen(address: SocketAddr, shared: bool) -> io::Result<std::net::
     socket.set_reuseport(shared)?;
     // A system that knows no such limit serves all the same.
     let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT);
+    // Connections have it from the listener they came to.
+    let _ = socket2::SockRef::from(&socket).set_tcp_keepalive(&alive());
     socket.bind(address)?;
     socket.listen(BACKLOG)?.into_std()
 }
@@ -46,6 +55,16 @@ pub(crate) async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
+/// Notices one day that the other end has vanished, however long both ends have nothing to say.
+pub(crate) fn keep_alive(stream: &TcpStream) {
+    // Without it a connection is as good, and only one that nobody ends is open for too long.
+    let _ = socket2::SockRef::from(stream).set_tcp_keepalive(&alive());
+}
+
+fn alive() -> socket2::TcpKeepalive {
+    socket2::TcpKeepalive::new().with_time(SILENT).with_interval(ASKED).with_retries(UNANSWERED)
+}
+
 /// A socket of the address's family. Connections have the room of the listener that they came to.
 fn roomy(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
@@ -53,4 +72,25 @@ fn roomy(address: SocketAddr) -> io::Result<TcpSocket> {
         socket.set_recv_buffer_size(ROOM)?;
     }
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use socket2::SockRef;
+
+    #[tokio::test]
+    async fn callers_that_vanish_are_found_out_and_so_are_replicas_behind_a_tunnel() {
+        let listener = listen("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let stream = connect(listener.local_addr().unwrap()).await.unwrap();
+        listener.set_nonblocking(false).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        keep_alive(&stream);
+        for socket in [SockRef::from(&accepted), SockRef::from(&stream)] {
+            assert!(socket.keepalive().unwrap());
+            assert_eq!(socket.tcp_keepalive_time().unwrap(), SILENT);
+            assert_eq!(socket.tcp_keepalive_interval().unwrap(), ASKED);
+            assert_eq!(socket.tcp_keepalive_retries().unwrap(), UNANSWERED);
+        }
+    }
 }

@@ -10,7 +10,7 @@ mod replica;
 use crate::{auth::Access, chance::Chance, counts::Counts, line::Line};
 use arc_swap::{ArcSwap, Guard};
 use domain::{
-    serving::{Answered, Demand},
+    serving::{Answered, Demand, SlotShare},
     spec::routes::Cors,
 };
 pub(crate) use replica::{Replica, Wrong};
@@ -19,7 +19,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU32, Ordering::SeqCst},
+        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst},
     },
     time::Duration,
 };
@@ -34,6 +34,7 @@ struct Inner {
     leaving: Mutex<Vec<Arc<Replica>>>,
     /// Requests that led to no endpoint.
     nowhere: Counts,
+    share: Arc<Share>,
 }
 
 /// One state of the routes.
@@ -67,10 +68,27 @@ pub(crate) struct Deployment {
     pub(crate) queue_wait: Duration,
     pub(crate) hold: Duration,
     pub(crate) max_queued: u32,
-    /// Requests that one replica takes at a time.
-    pub(crate) slots: u32,
+    /// Requests that one replica takes at a time, from all routers together.
+    slots: u32,
     pub(crate) replicas: Vec<Arc<Replica>>,
     pub(crate) live: Arc<Live>,
+    /// Which part of the slots is this router's.
+    share: Arc<Share>,
+}
+
+/// A router's part of the slots, as index and number of routers in one word.
+#[derive(Debug, Default)]
+pub(crate) struct Share(AtomicU64);
+
+impl Share {
+    fn set(&self, share: SlotShare) {
+        self.0.store(u64::from(share.index) << 32 | u64::from(share.of), SeqCst);
+    }
+
+    fn get(&self) -> SlotShare {
+        let word = self.0.load(Relaxed);
+        SlotShare { index: (word >> 32) as u32, of: word as u32 }
+    }
 }
 
 /// What changes about a deployment while requests run.
@@ -80,6 +98,8 @@ pub(crate) struct Live {
     /// Who waits for a slot.
     pub(crate) line: Line,
     pub(crate) counts: Counts,
+    /// What became of copies of requests.
+    pub(crate) copies: Counts,
     /// Copies that were not sent, because there was no room for them.
     pub(crate) unmirrored: AtomicU32,
 }
@@ -93,6 +113,18 @@ impl Routes {
         &self.0.nowhere
     }
 
+    /// Uses this part of the replicas' slots from now on.
+    pub fn share_slots(&self, share: SlotShare) {
+        if self.0.share.get() == share {
+            return;
+        }
+        self.0.share.set(share);
+        // What was not theirs may be free now.
+        let table = self.table();
+        let deployments = table.endpoints.values().flat_map(|endpoint| &endpoint.deployments);
+        deployments.for_each(|deployment| deployment.live.line.call_all());
+    }
+
     /// What is asked of every deployment now.
     pub fn demand(&self) -> Vec<Demand> {
         let table = self.table();
@@ -102,11 +134,16 @@ impl Routes {
         demand
     }
 
-    /// What is counted of one endpoint, in Prometheus text without comments.
-    pub fn counters(&self, endpoint: &str) -> String {
-        let label = format!("{{endpoint=\"{endpoint}\",");
-        let text = crate::metrics::render(self);
-        text.lines().filter(|line| line.contains(&label)).flat_map(|line| [line, "\n"]).collect()
+    /// How long a request may wait for a slot and for its answer, at the most patient deployment.
+    pub(crate) fn longest(&self) -> Duration {
+        let table = self.table();
+        let deployments = table.endpoints.values().flat_map(|endpoint| &endpoint.deployments);
+        deployments.map(|one| one.timeout.saturating_add(one.queue_wait)).max().unwrap_or_default()
+    }
+
+    /// Everything that is counted, in Prometheus text.
+    pub fn metrics(&self) -> String {
+        crate::metrics::render(self)
     }
 
     /// What was answered for every deployment that was asked, and what endpoints refused.
@@ -115,7 +152,12 @@ impl Routes {
         let of = |endpoint: &Endpoint| {
             let own = endpoint.deployments.iter().map(|deployment| (&*deployment.name, &deployment.live.counts));
             let counted = own.chain([("", &*endpoint.refused)]);
-            counted.map(|(deployment, counts)| counts.answered(&endpoint.name, deployment)).collect::<Vec<_>>()
+            let counted = counted.map(|(deployment, counts)| counts.answered(&endpoint.name, deployment));
+            let copied = endpoint.deployments.iter().map(|deployment| Answered {
+                mirrored: true,
+                ..deployment.live.copies.answered(&endpoint.name, &deployment.name)
+            });
+            counted.chain(copied).collect::<Vec<_>>()
         };
         table.endpoints.values().flat_map(|endpoint| of(endpoint)).filter(|one| !one.codes.is_empty()).collect()
     }
@@ -188,6 +230,11 @@ impl Endpoint {
 }
 
 impl Deployment {
+    /// Requests that this router may have at its `at`-th replica at a time.
+    pub(crate) fn slots_at(&self, at: usize) -> u32 {
+        self.share.get().of_replica(at, self.replicas.len(), self.slots)
+    }
+
     fn demand(&self) -> Demand {
         Demand {
             endpoint: self.endpoint.to_string(),

@@ -2,6 +2,7 @@
 
 use crate::{
     answer::Answer,
+    forward::Failed,
     http::{self, head::Request},
     table::{Deployment, Endpoint},
 };
@@ -95,6 +96,16 @@ impl Ticket {
             http::field(out, "access-control-expose-headers", b"*");
             http::field(out, "vary", b"origin");
         }
+    }
+
+    /// Remembers how an exchange ended that did not end well: 502 where the replica was at fault, whatever its answer began
+    /// with, and 499 where the caller left. Neither is sent to anyone.
+    pub(crate) fn failed(&mut self, failed: &Failed) {
+        (self.status, self.code) = match failed {
+            Failed::Answer(answer, _) => (answer.status, answer.code),
+            Failed::Broken(Some(_)) => (502, "BrokenOff"),
+            Failed::Broken(None) => (499, "CallerLeft"),
+        };
     }
 
     /// Writes an answer of our own.

@@ -23,6 +23,9 @@ use tokio::{
 
 /// While a router stops, connections that are idle may still send one request for this long.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long requests are waited for by the routes: never less, lest streams end for nothing, and never more, for others wait too.
+const LEAST_DRAIN: Duration = Duration::from_secs(10);
+const MOST_DRAIN: Duration = Duration::from_secs(60);
 /// How often idle connections, of callers and to replicas, are looked at.
 const ROUND: Duration = Duration::from_millis(250);
 
@@ -110,10 +113,23 @@ impl Worker {
             log.write((self.clock)(), ticket, took);
         }
     }
+
+    /// Counts a copy of a request that is over. Nobody was told how it ended, so no line of the log is about it.
+    pub(crate) fn finish_copy(&self, ticket: Ticket) {
+        if let Some(deployment) = &ticket.deployment {
+            deployment.live.copies.add(ticket.status, ticket.began.elapsed());
+        }
+    }
 }
 
-/// Serves until `stop` turns true and the last request is answered, or until `patience` after that.
-pub(crate) async fn work(listener: TcpListener, parts: Parts, mut stop: watch::Receiver<bool>, patience: Duration) {
+/// Serves until `stop` turns true and the last request is answered, or until `patience` after that; without one, until no request
+/// that keeps to the limits of the routes can still run.
+pub(crate) async fn work(
+    listener: TcpListener,
+    parts: Parts,
+    mut stop: watch::Receiver<bool>,
+    patience: Option<Duration>,
+) {
     let (worker, tls) = Worker::new(parts);
     let rounds = u32::try_from(worker.limits.idle.as_millis() / ROUND.as_millis()).unwrap_or(u32::MAX);
     let mut connections = JoinSet::new();
@@ -134,6 +150,7 @@ pub(crate) async fn work(listener: TcpListener, parts: Parts, mut stop: watch::R
         }
     }
     worker.draining.set(true);
+    let patience = patience.unwrap_or_else(|| worker.routes.longest().clamp(LEAST_DRAIN, MOST_DRAIN));
     // Whoever has connected already is served.
     while let Some(Ok((stream, peer))) = ready(&listener).await {
         converse(&mut connections, &worker, stream, peer, &tls);

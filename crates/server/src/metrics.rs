@@ -7,6 +7,9 @@ use prometheus_client::{
     registry::Registry,
 };
 
+/// What the text ends with.
+const END: &str = "# EOF";
+
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub(crate) struct Request {
     pub(crate) route: String,
@@ -53,7 +56,8 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn render(&self, phases: &[(String, i64)]) -> String {
+    /// All of it, with what the router in this process counts.
+    pub(crate) fn render(&self, phases: &[(String, i64)], router: &str) -> String {
         for phase in ["queued", "placed", "preparing", "running", "finalizing", "stopping"] {
             let count = phases.iter().find(|(name, _)| name == phase).map_or(0, |(_, count)| *count);
             self.phases.get_or_create(&Labelled { is: phase.to_owned() }).set(count);
@@ -61,6 +65,33 @@ impl Metrics {
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
+        // The mark of the end stays the end.
+        let end = text.rfind(END).unwrap_or(text.len());
+        text.insert_str(end, &open(router));
         text
+    }
+}
+
+/// Prometheus text as OpenMetrics has it, where a counter is described without the end of its name.
+fn open(text: &str) -> String {
+    let line = |line: &str| match line.starts_with("# ") {
+        true => line.replacen("_total ", " ", 1) + "\n",
+        false => line.to_owned() + "\n",
+    };
+    text.lines().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_router_counts_stands_before_the_mark_of_the_end() {
+        let router = "# HELP peregrine_router_requests_total Requests\n# TYPE peregrine_router_requests_total counter\n\
+                      peregrine_router_requests_total{endpoint=\"iris\",deployment=\"blue\",code=\"200\"} 3\n";
+        let text = Metrics::default().render(&[], router);
+        assert!(text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1, "{text}");
+        assert!(text.contains("# TYPE peregrine_router_requests counter\nperegrine_router_requests_total{"), "{text}");
+        assert!(Metrics::default().render(&[], "").ends_with("# EOF\n"));
     }
 }

@@ -3,18 +3,20 @@
 //! A router has the routes of the site it stands at: this machine ([`store::HERE`]) or a cluster, whose replicas it can
 //! reach and no others. Every router holds one version of them. It says which, what is asked of it and which replicas it has not let go of
 //! yet, and gets the next version as soon as there is one. Invariants: versions only grow, also over a restart; a replica
-//! counts as used until every router that was heard of lately holds routes without it and is done with it.
+//! counts as used until every router that was heard of lately holds routes without it and is done with it; nothing counts as
+//! unused before the routers of an earlier server had the time to speak.
 
 mod build;
+mod counted;
 mod history;
 
-pub(crate) use build::{endpoint_token, site_of};
+pub(crate) use build::{CORS, MAX_BODY, endpoint_token, site_of};
 pub(crate) use history::{STEP_MS, Step};
 
 use crate::http::records::Kind;
 use domain::{
     Timestamp,
-    serving::{Demand, RouterAnswer, RouterNews},
+    serving::{Demand, RouterAnswer, RouterNews, SlotShare, Use},
     spec::routes::Routes,
 };
 use std::{
@@ -41,16 +43,20 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Clone)]
 pub struct Routers(Arc<Inner>);
 
-/// What is counted of an endpoint, by its name.
-type Counters = Box<dyn Fn(&str) -> String + Send + Sync>;
+/// What a router counts, in Prometheus text.
+type Metrics = Box<dyn Fn() -> String + Send + Sync>;
 
 struct Inner {
     store: Store,
     /// Where the keys lie that web tokens are signed with.
     keys: Option<PathBuf>,
     /// Of the router in this process.
-    counters: OnceLock<Counters>,
+    metrics: OnceLock<Metrics>,
+    /// The loopback of this process; see [`RouterNews::loopback`].
+    loopback: OnceLock<String>,
     clock: fn() -> Timestamp,
+    /// When this server began to listen to routers.
+    began: Timestamp,
     /// One at a time reads what the routes are, so that what is read last also stays.
     reading: tokio::sync::Mutex<()>,
     /// By site. Addresses of one site mean nothing at another.
@@ -70,6 +76,8 @@ struct State {
 
 struct Heard {
     at: Timestamp,
+    /// When it last had something to do.
+    busy_at: Timestamp,
     news: RouterNews,
 }
 
@@ -91,25 +99,41 @@ impl Routers {
 
     fn of_home(store: Store, keys: Option<PathBuf>, clock: fn() -> Timestamp) -> Routers {
         Routers(Arc::new(Inner {
-            counters: OnceLock::new(),
+            metrics: OnceLock::new(),
+            loopback: OnceLock::new(),
             store,
             keys,
             clock,
+            began: clock(),
             reading: tokio::sync::Mutex::default(),
             state: Mutex::default(),
             history: Mutex::default(),
         }))
     }
 
-    /// Shows the counters of the router in this process from now on.
-    pub fn show_counters(&self, counters: impl Fn(&str) -> String + Send + Sync + 'static) {
+    /// Shows what the router in this process counts from now on.
+    pub fn show_metrics(&self, metrics: impl Fn() -> String + Send + Sync + 'static) {
         // There is one router in a process, so nobody comes second.
-        let _ = self.0.counters.set(Box::new(counters));
+        let _ = self.0.metrics.set(Box::new(metrics));
     }
 
-    /// What was counted of an endpoint in this process, in Prometheus text; nothing where no router runs in it.
+    /// What the router in this process has counted, in Prometheus text; nothing where none runs in it.
+    pub(crate) fn metrics(&self) -> String {
+        self.0.metrics.get().map_or_else(String::new, |metrics| metrics())
+    }
+
+    /// What all routers together have counted of an endpoint since this server began, in Prometheus text; nothing where no
+    /// router that serves it was heard of lately.
     pub(crate) fn counters(&self, endpoint: &str) -> String {
-        self.0.counters.get().map_or_else(String::new, |counters| counters(endpoint))
+        let (now, sites) = ((self.0.clock)(), self.sites());
+        let serves = |state: &&State| {
+            let fresh = state.heard.values().any(|heard| heard.is_fresh(now));
+            fresh && state.routes.endpoints.contains_key(endpoint)
+        };
+        let Some(state) = sites.values().find(serves) else { return String::new() };
+        let there = state.routes.endpoints[endpoint].deployments.keys().cloned().collect();
+        drop(sites);
+        counted::text(endpoint, &there, self.past().totals(endpoint))
     }
 
     /// What an endpoint has answered in the last hours, at all routers together, oldest first.
@@ -119,7 +143,7 @@ impl Routers {
 
     /// Hears a router of a site, and answers with routes other than those it holds, as soon as there are any within `wait`.
     pub async fn exchange(&self, site: &str, news: RouterNews, wait: Duration) -> Result<RouterAnswer, Error> {
-        let held = news.held;
+        let (held, name, near) = (news.held, news.router.clone(), self.is_near(site, &news));
         self.hear(site, news);
         let mut bell = self.0.store.changed(Bell::Serving);
         let deadline = Instant::now() + wait;
@@ -127,14 +151,44 @@ impl Routers {
             bell.mark_unchanged();
             let (version, routes) = self.current(site).await?;
             if version != held {
-                return Ok(RouterAnswer { version, routes: Some(Routes::clone(&routes)) });
+                let (routes, left_out) = if near { (Routes::clone(&routes), 0) } else { without_loopback(&routes) };
+                let share = self.share(site, &name);
+                return Ok(RouterAnswer { version, routes: Some(routes), share, left_out });
             }
             if Instant::now() + PAUSE >= deadline {
-                return Ok(RouterAnswer { version, routes: None });
+                let share = self.share(site, &name);
+                return Ok(RouterAnswer { version, share, ..RouterAnswer::default() });
             }
             let _ = tokio::time::timeout_at(deadline, bell.changed()).await;
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    /// Which part of the replicas' slots a router may use: those of its site that had something to do lately share them.
+    fn share(&self, site: &str, router: &str) -> SlotShare {
+        let (now, sites) = ((self.0.clock)(), self.sites());
+        let Some(state) = sites.get(site) else { return SlotShare::default() };
+        let busy = |heard: &Heard| heard.is_fresh(now) && now.0 - heard.busy_at.0 < FORGET_MS;
+        let mut at_work: Vec<&str> =
+            state.heard.iter().filter(|(_, heard)| busy(heard)).map(|(name, _)| &**name).collect();
+        at_work.sort_unstable();
+        match at_work.iter().position(|name| *name == router) {
+            Some(index) => SlotShare { index: count(index), of: count(at_work.len()) },
+            // One that is asked for the first time begins as if it were one more.
+            None => SlotShare { index: count(at_work.len()), of: count(at_work.len() + 1) },
+        }
+    }
+
+    /// Whether a router of this machine's site reaches what listens on the loopback of this machine.
+    fn is_near(&self, site: &str, news: &RouterNews) -> bool {
+        let here = self.0.loopback.get().map(String::as_str).unwrap_or_default();
+        site != store::HERE || news.loopback.is_empty() || here.is_empty() || news.loopback == here
+    }
+
+    /// Says which loopback the replicas of this machine listen on.
+    pub fn stand_at(&self, loopback: String) {
+        // A process has one, so nobody comes second.
+        let _ = self.0.loopback.set(loopback);
     }
 
     /// The routes of a site as they are now.
@@ -187,18 +241,20 @@ impl Routers {
     }
 
     /// Whether a router of a site may still send requests there, or waits for an answer from there.
-    pub fn uses(&self, site: &str, address: SocketAddr) -> bool {
+    pub fn uses(&self, site: &str, address: SocketAddr) -> Use {
         let (now, sites) = ((self.0.clock)(), self.sites());
-        let Some(state) = sites.get(site) else { return site != store::HERE };
-        let mut fresh = state.heard.values().filter(|heard| heard.is_fresh(now)).peekable();
-        // Routers elsewhere go on without us.
-        if site != store::HERE && fresh.peek().is_none() {
-            return true;
+        let fresh = |state: &State| -> Vec<Use> {
+            let fresh = state.heard.values().filter(|heard| heard.is_fresh(now));
+            fresh.map(|heard| state.says(heard, address)).collect()
+        };
+        let said = sites.get(site).map(fresh).unwrap_or_default();
+        // Routers beside this one may not have found it yet, and those elsewhere go on without us.
+        let unheard = now.0 - self.0.began.0 < FORGET_MS || (site != store::HERE && said.is_empty());
+        match unheard || said.contains(&Use::Unknown) {
+            _ if said.contains(&Use::Yes) => Use::Yes,
+            true => Use::Unknown,
+            false => Use::No,
         }
-        fresh.any(|heard| {
-            let held = state.versions.iter().find(|(version, _)| *version == heard.news.held);
-            heard.news.leaving.contains(&address) || held.is_none_or(|(_, replicas)| replicas.contains(&address))
-        })
     }
 
     /// Whether the routers of a site that were heard of lately hold the routes as they are now; not where there are none.
@@ -228,9 +284,12 @@ impl Routers {
         if let Some(before) = before {
             self.past().add(&before.answered, &news.answered, now);
         }
+        let worked = before.is_some_and(|old| old.answered != news.answered) || news.demand.iter().any(is_asked);
+        let busy_at =
+            if worked { now } else { state.heard.get(&news.router).map_or(Timestamp(0), |heard| heard.busy_at) };
         // Someone waits for a first replica, or a replica may be free now.
         let wakes = waits(&news) || before.is_none_or(|old| old.held != news.held || old.leaving != news.leaving);
-        state.heard.insert(news.router.clone(), Heard { at: now, news });
+        state.heard.insert(news.router.clone(), Heard { at: now, busy_at, news });
         drop(sites);
         if wakes {
             self.0.store.ring(Bell::Serving);
@@ -243,6 +302,38 @@ impl Routers {
 
     fn sites(&self) -> MutexGuard<'_, HashMap<String, State>> {
         self.0.state.lock().expect("nothing panics while it holds the state")
+    }
+}
+
+fn is_asked(demand: &Demand) -> bool {
+    demand.in_flight > 0 || demand.queued > 0
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Routes for a router on another machine, which would send requests to its own loopback; and how many replicas they lack.
+fn without_loopback(routes: &Routes) -> (Routes, usize) {
+    let (mut routes, mut left_out) = (routes.clone(), 0);
+    for deployment in routes.endpoints.values_mut().flat_map(|endpoint| endpoint.deployments.values_mut()) {
+        let all = deployment.replicas.len();
+        deployment.replicas.retain(|replica| !replica.ip().is_loopback());
+        left_out += all - deployment.replicas.len();
+    }
+    (routes, left_out)
+}
+
+impl State {
+    /// Whether a router uses a replica, by the routes it holds and by what it says.
+    fn says(&self, heard: &Heard, address: SocketAddr) -> Use {
+        let held = self.versions.iter().find(|(version, _)| *version == heard.news.held);
+        match held {
+            _ if heard.news.leaving.contains(&address) => Use::Yes,
+            None => Use::Unknown,
+            Some((_, replicas)) if replicas.contains(&address) => Use::Yes,
+            Some(_) => Use::No,
+        }
     }
 }
 

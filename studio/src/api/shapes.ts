@@ -322,6 +322,8 @@ export interface Tried {
 export interface Answered {
   at: string;
   deployment: string;
+  /** Copies of requests that another deployment has answered. */
+  mirrored: boolean;
   codes: Record<string, number>;
   buckets: number[];
 }

@@ -1,6 +1,10 @@
 //! Models that do not come up, or break while they serve: whoever deploys is told what broke, in the words of the model.
 
-use super::{SCORE, deployment, home, serving};
+use super::{
+    SCORE, deployment, home,
+    restart::{CALLERS, disturbed, uri},
+    serving,
+};
 use crate::harness::{Home, processes_with, signal};
 use serde_json::json;
 use std::fs;
@@ -54,6 +58,34 @@ fn a_replica_that_is_killed_is_replaced() {
         let now = replicas(&home);
         !now.is_empty() && now.iter().all(|pid| !first.contains(pid)) && home.ask(&json!({}), &[]).code == Some(0)
     });
+}
+
+#[test]
+fn a_replica_that_is_killed_under_load_loses_what_it_was_at_and_nothing_else() {
+    let more = "request_settings: {max_concurrent_requests_per_instance: 4, max_queue_wait_ms: 20000, request_timeout_ms: 20000}";
+    let home = serving(more);
+    let file = deployment(&home, "blue", more);
+    let text = fs::read_to_string(home.path().join(&file)).unwrap();
+    home.file(&file, &text.replace("instance_count: 1", "instance_count: 2"));
+    home.ok(&["online-deployment", "update", "-f", &file, "-o", "none"]);
+    let uri = uri(&home);
+    let ready = || home.show_deployment("blue")["properties"]["peregrine.state"].clone();
+    home.until("two replicas", || ready() == "2 of 2 replicas are ready");
+    let lost = disturbed(&home, &uri, |go_on| {
+        go_on();
+        // All processes of one replica: those that work in the same folder.
+        let at = |pid: &i32| fs::read_link(format!("/proc/{pid}/cwd")).ok();
+        let all = replicas(&home);
+        let first = at(&all[0]);
+        for pid in all.iter().filter(|pid| at(pid) == first) {
+            signal(*pid, "KILL");
+        }
+        go_on();
+        home.until("another in its place", || ready() == "2 of 2 replicas are ready" && replicas(&home) != all);
+        go_on();
+    });
+    assert!(lost.len() <= CALLERS, "one call a caller is under way at a time: {lost:?}");
+    assert!(lost.iter().all(|code| code == "502"), "the caller is told whose fault it was: {lost:?}");
 }
 
 #[test]

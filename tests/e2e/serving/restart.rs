@@ -13,9 +13,18 @@ use std::{
 const ROOMY: &str = "request_settings: {max_concurrent_requests_per_instance: 8, max_queue_wait_ms: 20000, \
                      request_timeout_ms: 20000}";
 
+/// How many call at a time.
+pub(super) const CALLERS: usize = 3;
+
 /// Calls `uri` on connections that are kept, and on one connection a call, while `disturb` runs; every answer is 200.
 /// `disturb` gets what waits for a few more answers.
 fn undisturbed(home: &Home, uri: &str, disturb: impl FnOnce(&dyn Fn())) {
+    let lost = disturbed(home, uri, disturb);
+    assert!(lost.is_empty(), "{} calls failed: {lost:?}", lost.len());
+}
+
+/// The same; the statuses of calls that failed.
+pub(super) fn disturbed(home: &Home, uri: &str, disturb: impl FnOnce(&dyn Fn())) -> Vec<String> {
     let key = home.json(&["online-endpoint", "get-credentials", "-n", "iris"])["primaryKey"].clone();
     let key = format!("authorization: Bearer {}", key.as_str().unwrap());
     let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -33,13 +42,12 @@ fn undisturbed(home: &Home, uri: &str, disturb: impl FnOnce(&dyn Fn())) {
     };
     thread::scope(|scope| {
         let call = &call;
-        let callers = [1, 1, 20].map(|kept| scope.spawn(move || call(kept)));
+        let callers: [_; CALLERS] = [1, 1, 20].map(|kept| scope.spawn(move || call(kept)));
         disturb(&go_on);
         over.store(true, Relaxed);
-        let answers: Vec<String> = callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
-        let lost: Vec<&String> = answers.iter().filter(|code| *code != "200").collect();
-        assert!(lost.is_empty(), "{} of {} failed: {lost:?}", lost.len(), answers.len());
-    });
+        let answers = callers.into_iter().flat_map(|caller| caller.join().unwrap());
+        answers.filter(|code| code != "200").collect()
+    })
 }
 
 #[test]
@@ -84,6 +92,23 @@ fn a_server_that_is_killed_refuses_no_call() {
         home.ok(&["server", "start", "-o", "none"]);
         assert_eq!(call.join().unwrap(), ["401"], "the call waited for the server");
     });
+}
+
+#[test]
+fn a_server_that_is_killed_under_load_loses_what_it_was_at_and_nothing_else() {
+    const KILLS: usize = 2;
+    let home = serving(ROOMY);
+    let uri = uri(&home);
+    let lost = disturbed(&home, &uri, |go_on| {
+        for _ in 0..KILLS {
+            go_on();
+            assert!(home.kill("server"), "there is a server");
+            home.ok(&["server", "start", "-o", "none"]);
+            go_on();
+        }
+    });
+    assert!(lost.len() <= KILLS * CALLERS, "one call a caller is under way at a time: {lost:?}");
+    assert!(lost.iter().all(|code| code == "000"), "others waited for the next server: {lost:?}");
 }
 
 #[test]
@@ -136,6 +161,6 @@ impl Drop for Running {
     }
 }
 
-fn uri(home: &Home) -> String {
+pub(super) fn uri(home: &Home) -> String {
     home.json(&["online-endpoint", "show", "-n", "iris"])["scoring_uri"].as_str().unwrap().to_owned()
 }

@@ -1,9 +1,16 @@
 //! A rollout moves traffic by steps, takes it back from a bad deployment, and says what it did; so does the load test.
 
-use super::{deployment, serving};
+use super::{
+    deployment,
+    restart::{Running, disturbed},
+    serving,
+};
 use crate::harness::{Home, said};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::{
+    net::TcpListener,
+    time::{Duration, Instant},
+};
 
 const ROOMY: &str = "request_settings: {max_concurrent_requests_per_instance: 4, max_queue_wait_ms: 20000, \
                      request_timeout_ms: 20000}";
@@ -43,6 +50,40 @@ fn a_good_deployment_gets_all_traffic_and_a_bad_one_gives_it_back() {
     assert_eq!(verdicts, [&json!("good"), &json!("good")], "{report}");
     assert_eq!(traffic(&home), json!({"green": 100}));
     assert_eq!(home.answer(&[])["by"], "green");
+}
+
+#[test]
+fn a_deployment_that_is_slow_gives_the_traffic_back() {
+    let home = two();
+    home.file("probe.json", "{\"sleep\": 0.6}");
+    let args = ["online-deployment", "rollout", "-n", "green", "-e", "iris", "-o", "json", "--max-latency-ms", "400"];
+    let said = home.run(&[&args[..], &QUICK, &["-r", "probe.json", "--rps", "6"]].concat());
+    said.must(1, &["rolled back", "traffic is blue=100 again"]);
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    assert!(report["because"].as_str().unwrap().contains("95 of 100"), "{report}");
+    assert_eq!((&report["steps"][0]["errors"], &report["steps"][0]["verdict"]), (&json!(0), &json!("bad")), "{report}");
+    assert_eq!(traffic(&home), json!({"blue": 100}));
+}
+
+#[test]
+fn a_rollout_judges_by_the_traffic_of_a_router_elsewhere() {
+    let home = two();
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let _router = Running::router(home.command(&["router", "--server", "--listen", &address.to_string()]));
+    let uri = format!("http://{address}/api/v1/endpoint/iris/score");
+    let mut outcome = None;
+    let lost = disturbed(&home, &uri, |go_on| {
+        go_on();
+        // Without requests of its own, it has nothing else to judge by.
+        let args = ["online-deployment", "rollout", "-n", "green", "-e", "iris", "-o", "json"];
+        outcome = Some(home.run(&[&args[..], &QUICK].concat()));
+    });
+    let said = outcome.unwrap();
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(report["outcome"], "completed", "{report}");
+    assert!(report["steps"].as_array().unwrap().iter().all(|step| step["requests"].as_u64() >= Some(10)), "{report}");
+    assert_eq!((traffic(&home), lost), (json!({"green": 100}), vec![]));
 }
 
 #[test]

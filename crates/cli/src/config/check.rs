@@ -120,6 +120,17 @@ impl Found {
         }
     }
 
+    /// Where the router of the server writes its access log, if anywhere.
+    fn access_log(&self, home: &Path) -> Option<PathBuf> {
+        let key = "router.access_log";
+        match self.0.get(key)? {
+            (text, _) if text.is_empty() || text == "off" => None,
+            (text, _) if text == "-" => Some(PathBuf::from("-")),
+            (text, Source::Default) => Some(home.join(text)),
+            _ => self.path(key),
+        }
+    }
+
     fn mistake(&self, key: &'static str, message: impl Into<String>, fix: &str) -> Mistake {
         let file = match self.0.get(key).map(|(_, source)| source) {
             Some(Source::Default) | None => String::new(),
@@ -180,6 +191,7 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
     let router_listen = found.parse("router.listen", bad, "write it like `127.0.0.1:7424`", str::parse::<SocketAddr>);
     let router_public_url =
         found.parse("router.public_url", bad, "write it like `https://serve.example.org`", server_url);
+    let router_access_log = found.access_log(&home);
     let rate_limit = found.parse("server.rate_limit", bad, "a whole number", str::parse);
     let node_certificate =
         found.parse("server.node_certificate_seconds", bad, "a whole number from 4 to 31536000", |text| {
@@ -239,6 +251,7 @@ fn build(home: PathBuf, mut found: Found, instance_types: Vec<InstanceType>, bad
         router_listen: router_listen?,
         router_listen_chosen,
         router_public_url,
+        router_access_log,
         rate_limit: rate_limit?,
         node_certificate: Duration::from_secs(node_certificate?),
         private_webhooks: private_webhooks?,

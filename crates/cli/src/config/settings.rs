@@ -50,6 +50,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "how callers reach online endpoints, where that is not the address the router listens on",
     ),
     setting(
+        "router.access_log",
+        "PEREGRINE_ROUTER_ACCESS_LOG",
+        "logs/router.log",
+        "file for one line of JSON a request of the server's own router, by default in the home; put aside at 64 MiB; `-` for stderr, `off` for none",
+    ),
+    setting(
         "server.rate_limit",
         "PEREGRINE_SERVER_RATE_LIMIT",
         "1000",

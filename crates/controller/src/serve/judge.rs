@@ -1,6 +1,10 @@
 //! What has become of a deployment: which replicas ended and why, whether it works, and what the planner is to see.
 
-use domain::{JobState, Outcome, Timestamp, job::Failure, serving::Provisioning};
+use domain::{
+    JobState, Outcome, Timestamp,
+    job::Failure,
+    serving::{Provisioning, Use},
+};
 use planner::scale::{Fleet, Replica, ReplicaState};
 use std::net::SocketAddr;
 use store::{ReplicaRow, ServingRow};
@@ -11,7 +15,7 @@ const PROVEN_MS: i64 = 30_000;
 const LONGEST_PAUSE_MS: i64 = 60_000;
 /// A replica that its node has not begun with for this long may need room that others hold.
 const STUCK_MS: i64 = 20_000;
-/// Beyond the longest request, how long routers may take to let go of a replica.
+/// Beyond the longest request, how long routers that say nothing may take to let go of a replica.
 const LET_GO_MS: i64 = 10_000;
 
 /// What a round found.
@@ -29,7 +33,7 @@ pub(super) fn judge<'r>(
     row: &ServingRow,
     replicas: &'r [ReplicaRow],
     call: Option<Result<(), String>>,
-    uses: &dyn Fn(SocketAddr) -> bool,
+    uses: &dyn Fn(SocketAddr) -> Use,
     now: Timestamp,
 ) -> Judged<'r> {
     let mut next = row.clone();
@@ -122,18 +126,29 @@ fn pause(failures: u32) -> i64 {
     1000_i64.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_PAUSE_MS)
 }
 
-fn seen(replica: &ReplicaRow, row: &ServingRow, uses: &dyn Fn(SocketAddr) -> bool, now: Timestamp) -> Replica {
+fn seen(replica: &ReplicaRow, row: &ServingRow, uses: &dyn Fn(SocketAddr) -> Use, now: Timestamp) -> Replica {
     let waits = matches!(replica.state, JobState::Queued { .. } | JobState::Placed { .. });
     let state = match (&replica.state, replica.draining_at) {
         (JobState::Stopping { .. }, _) => ReplicaState::Stopping,
         (_, Some(since)) => {
-            let longest = i64::try_from(row.settings.requests.request_timeout_ms).unwrap_or(i64::MAX);
-            let long = now.0 - since.0 > longest.saturating_add(LET_GO_MS);
-            ReplicaState::Draining { free: long || replica.address.is_none_or(|address| !uses(address)) }
+            let used = replica.address.map_or(Use::No, uses);
+            ReplicaState::Draining { free: is_free(row, used, now.0 - since.0) }
         }
         _ if waits => ReplicaState::Waiting { stuck: now.0 - replica.created_at.0 > STUCK_MS },
         _ if replica.takes_requests().is_some() => ReplicaState::Ready,
         _ => ReplicaState::Starting,
     };
     Replica { seq: replica.seq, generation: replica.generation, state }
+}
+
+/// Whether a replica that has to go may be stopped after so long. An answer may take far longer than the time until it begins,
+/// so one that a router still passes on is waited for; where nobody says so, no longer than a request can wait for its answer.
+fn is_free(row: &ServingRow, used: Use, drained_ms: i64) -> bool {
+    let longest = i64::try_from(row.settings.requests.request_timeout_ms).unwrap_or(i64::MAX).saturating_add(LET_GO_MS);
+    let patience = i64::try_from(row.settings.drain_seconds).unwrap_or(i64::MAX).saturating_mul(1000);
+    match used {
+        Use::No => true,
+        Use::Unknown => drained_ms > longest,
+        Use::Yes => drained_ms > longest.max(patience),
+    }
 }

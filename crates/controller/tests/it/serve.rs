@@ -5,7 +5,7 @@ use controller::{Context, Desk, Routers};
 use domain::{
     JobEvent, JobState, Outcome, Plan, Timestamp,
     job::Failure,
-    serving::{Demand, Provisioning, Scale, Serving, ServingSettings},
+    serving::{Demand, Provisioning, Scale, Serving, ServingSettings, Use},
     spec::routes::RequestSettings,
 };
 use std::{
@@ -29,6 +29,8 @@ fn now() -> Timestamp {
 struct Fake {
     requests: Mutex<u32>,
     used: Mutex<Vec<SocketAddr>>,
+    /// Nobody says anything.
+    silent: Mutex<bool>,
     refusal: Mutex<Option<String>>,
     calls: Mutex<usize>,
 }
@@ -38,8 +40,12 @@ impl Routers for Fake {
         let queued = *self.requests.lock().unwrap();
         vec![Demand { endpoint: "iris".into(), deployment: "blue".into(), queued, ..Demand::default() }]
     }
-    fn uses(&self, _: &str, address: SocketAddr) -> bool {
-        self.used.lock().unwrap().contains(&address)
+    fn uses(&self, _: &str, address: SocketAddr) -> Use {
+        match self.used.lock().unwrap().contains(&address) {
+            false => Use::No,
+            true if *self.silent.lock().unwrap() => Use::Unknown,
+            true => Use::Yes,
+        }
     }
     fn call(&self, _: ServingKey) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
         *self.calls.lock().unwrap() += 1;
@@ -86,6 +92,7 @@ impl World {
                 requests: RequestSettings::default(),
                 scoring_path: "/score".into(),
                 start_seconds: 60,
+                drain_seconds: 120,
             },
             target: "local".into(),
             cluster: HERE.into(),
@@ -291,11 +298,29 @@ async fn a_new_version_takes_over_without_a_gap_and_old_replicas_finish_what_the
     world.routers.used.lock().unwrap().pop();
     world.settle().await;
     assert_eq!(stopping(&world.replicas().await), 1);
-    world.pass(16).await;
-    assert_eq!(stopping(&world.replicas().await), 2, "no request is as long as that");
+    world.pass(90).await;
+    assert_eq!(stopping(&world.replicas().await), 1, "a long answer is waited for");
+    world.pass(31).await;
+    assert_eq!(stopping(&world.replicas().await), 2, "and not for ever");
     world.stop_those_asked().await;
     assert_eq!((world.replicas().await.len(), world.status().await), (2, "Succeeded"));
     assert_eq!(world.row().await.unwrap().failures, 0, "to be asked to stop is no failure");
+}
+
+#[tokio::test]
+async fn replicas_that_no_router_speaks_of_go_when_no_request_can_wait_any_more() {
+    let mut world = World::new(1, 1).await;
+    world.settle().await;
+    world.start_all().await;
+    *world.routers.used.lock().unwrap() = world.replicas().await.iter().filter_map(|one| one.address).collect();
+    *world.routers.silent.lock().unwrap() = true;
+    world.update("two").await;
+    world.start_all().await;
+    let stopping = |rows: &[ReplicaRow]| rows.iter().filter(|r| matches!(r.state, JobState::Stopping { .. })).count();
+    world.pass(10).await;
+    assert_eq!(stopping(&world.replicas().await), 0);
+    world.pass(6).await;
+    assert_eq!(stopping(&world.replicas().await), 1, "no request waits as long as that");
 }
 
 #[tokio::test]

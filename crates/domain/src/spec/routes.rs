@@ -116,6 +116,24 @@ impl Routes {
     }
 }
 
+impl Cors {
+    /// Origins as they are written in one line, with commas between them; otherwise the first that is none.
+    pub fn parse(text: &str) -> Result<Cors, String> {
+        let origins: Vec<String> = text.split(',').map(|origin| origin.trim().to_owned()).collect();
+        match origins.iter().find(|origin| !is_origin(origin)) {
+            Some(bad) => Err(bad.clone()),
+            None => Ok(Cors { origins, ..Cors::default() }),
+        }
+    }
+}
+
+/// Browsers send a scheme, a host and perhaps a port, and nothing behind them; what is written otherwise would never fit.
+fn is_origin(text: &str) -> bool {
+    let host = text.strip_prefix("https://").or(text.strip_prefix("http://"));
+    let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._:[]".contains(&b);
+    text == "*" || host.is_some_and(|host| !host.is_empty() && host.bytes().all(fits))
+}
+
 impl Secret {
     pub fn new(text: impl Into<String>) -> Secret {
         Secret(text.into())
@@ -188,6 +206,19 @@ mod tests {
         assert_eq!(blue.request_settings, RequestSettings::default());
         assert_eq!((blue.scoring_path.as_str(), blue.max_queued), ("/score", 1000));
         assert!(!format!("{routes:?}").contains("abcdefgh"), "keys are not printed");
+    }
+
+    #[test]
+    fn origins_are_read_as_browsers_send_them() {
+        let read = |text: &str| Cors::parse(text).map(|cors| cors.origins);
+        assert_eq!(read("*"), Ok(vec!["*".to_owned()]));
+        assert_eq!(
+            read("https://app.example, http://localhost:3000"),
+            Ok(vec!["https://app.example".to_owned(), "http://localhost:3000".to_owned()])
+        );
+        for bad in ["", "app.example", "https://app.example/", "https://App.example", "https://", "ftp://a"] {
+            assert_eq!(read(&format!("*,{bad}")), Err(bad.to_owned()));
+        }
     }
 
     #[test]

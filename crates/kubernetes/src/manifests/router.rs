@@ -74,7 +74,7 @@ pub(super) fn secret(name: &Value, keys: [&str; 2]) -> Value {
 
 pub(super) fn arguments(secure: bool) -> Vec<String> {
     let (listen, admin) = (format!("0.0.0.0:{PORT}"), format!("0.0.0.0:{ADMIN}"));
-    let plain = ["router", "--server", "--listen", &listen, "--admin", &admin, "--drain-seconds"];
+    let plain = ["router", "--server", "--listen", &listen, "--admin", &admin, "--access-log", "-", "--drain-seconds"];
     let mut all: Vec<String> = plain.map(str::to_owned).to_vec();
     all.push(DRAIN_SECONDS.to_string());
     if secure {

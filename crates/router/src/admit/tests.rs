@@ -107,3 +107,18 @@ async fn the_less_busy_of_two_is_taken_and_a_resting_one_is_not() {
     assert!(free_slot(&deployment, &[], &chance, Instant::now()).is_some(), "when all rest, none does");
     assert!(free_slot(&deployment, &[deployment.replicas[0].id], &chance, Instant::now()).is_some());
 }
+
+#[tokio::test]
+async fn a_router_keeps_to_its_share_of_the_slots_unless_its_own_replicas_are_not_well() {
+    let routes = Routes::new(&spec(TWO, "request_settings: {max_concurrent_requests_per_instance: 1}"));
+    routes.share_slots(domain::serving::SlotShare { index: 0, of: 2 });
+    let (deployment, chance) = (blue(&routes), Chance::new());
+    let free = |tried: &[u64]| free_slot(&deployment, tried, &chance, Instant::now());
+    let own = free(&[]).expect("one of two is its own");
+    assert!(free(&[]).is_none(), "the other is another router's");
+    let borrowed = free(&[own.replica.id]).expect("its own cannot be reached");
+    assert_ne!(borrowed.replica.id, own.replica.id);
+    drop((own, borrowed));
+    routes.share_slots(domain::serving::SlotShare::default());
+    assert!([free(&[]), free(&[])].iter().all(Option::is_some), "alone, it has both");
+}

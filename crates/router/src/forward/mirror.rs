@@ -1,9 +1,14 @@
-//! Copies of requests for a deployment that is being tried out. Their answers are read and dropped.
+//! Copies of requests for a deployment that is being tried out. Their answers are read, counted and dropped.
 //!
-//! A copy never waits and never makes anyone wait: without a free slot, or with too many under way, it is left out and counted.
+//! What became of copies is counted by itself: their callers were answered by another deployment. A copy never waits and never makes anyone wait: without a free slot, or with too many under way, it is left out and counted.
 
-use super::{Exchange, connected, judge, once};
-use crate::{admit, table::Deployment, ticket::Ticket, worker::Worker};
+use super::{Exchange, blame, connected, judge, once};
+use crate::{
+    admit::{self, Slot},
+    table::{Deployment, Wrong},
+    ticket::Ticket,
+    worker::Worker,
+};
 use std::{
     rc::Rc,
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -34,14 +39,25 @@ pub(super) fn start(worker: &Rc<Worker>, shadow: Arc<Deployment>, mut copy: Vec<
         ticket.deployment = Some(shadow);
         let mut timer = worker.timers.take();
         let mut cx = Exchange::new(&worker, &mut ticket, &mut timer);
-        let Ok((mut stream, written)) = connected(&slot.replica, &copy, &mut cx).await else { return };
-        cx.begin(&slot);
-        let done = once(&mut sink(), &mut stream, &mut copy, written, &mut cx).await;
-        judge(&slot, &done);
-        if done.is_ok_and(|received| received.persistent) {
-            worker.pool.put(&slot.replica, stream, Instant::now());
-        }
+        exchange(&slot, &mut copy, &mut cx).await;
         worker.timers.put(timer);
-        worker.finish(ticket);
+        worker.finish_copy(ticket);
     });
+}
+
+/// Sends a copy and reads the answer; the ticket has its status then.
+async fn exchange(slot: &Slot, copy: &mut Vec<u8>, cx: &mut Exchange<'_>) {
+    cx.begin(slot);
+    let Ok((mut stream, written)) = connected(&slot.replica, copy, cx).await else {
+        blame(slot, Wrong::Unreachable);
+        (cx.ticket.status, cx.ticket.code) = (502, "ReplicaUnreachable");
+        return;
+    };
+    let done = once(&mut sink(), &mut stream, copy, written, cx).await;
+    judge(slot, &done);
+    match done {
+        Ok(received) if received.persistent => cx.worker.pool.put(&slot.replica, stream, Instant::now()),
+        Ok(_) => {}
+        Err(failed) => cx.ticket.failed(&failed),
+    }
 }

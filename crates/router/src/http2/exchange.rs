@@ -114,6 +114,8 @@ async fn answer(
         if !head.0.status().is_informational() {
             break head;
         }
+        // An early hint that cannot be passed on is no loss.
+        let _ = respond.send_informational(head.0);
     };
     let mut stream = respond.send_response(response, body.is_done()).map_err(|_| Over)?;
     while !body.is_done() {

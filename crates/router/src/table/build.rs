@@ -1,11 +1,14 @@
 //! From routes as they are written to a table, keeping what is alive.
 
-use super::{Deployment, Endpoint, Inner, Live, Replica, Routes, Table};
+use super::{Deployment, Endpoint, Inner, Live, Replica, Routes, Share, Table};
 use crate::{auth::Access, counts::Counts};
 use arc_swap::ArcSwap;
-use domain::spec::{
-    Routes as Spec,
-    routes::{DeploymentRoute, EndpointRoute},
+use domain::{
+    serving::SlotShare,
+    spec::{
+        Routes as Spec,
+        routes::{DeploymentRoute, EndpointRoute},
+    },
 };
 use std::{
     collections::HashMap,
@@ -16,16 +19,18 @@ use std::{
 impl Routes {
     /// A handle on a table of these routes.
     pub fn new(routes: &Spec) -> Routes {
-        let table = table(routes, &Table::default());
+        let share = Arc::<Share>::default();
+        share.set(SlotShare::default());
+        let table = ArcSwap::from_pointee(table(routes, &Table::default(), &share));
         let (leaving, nowhere) = (Mutex::default(), Counts::default());
-        Routes(Arc::new(Inner { table: ArcSwap::from_pointee(table), leaving, nowhere }))
+        Routes(Arc::new(Inner { table, leaving, nowhere, share }))
     }
 
     /// Puts a new table in place of the old one. Requests that run go on; those that wait look again.
     pub fn install(&self, routes: &Spec) {
         let mut leaving = self.0.leaving.lock().expect("nothing panics while it holds the list");
         let old = self.0.table.load_full();
-        self.0.table.store(Arc::new(table(routes, &old)));
+        self.0.table.store(Arc::new(table(routes, &old, &self.0.share)));
         let new = self.table();
         let stays = |replica: &Arc<Replica>| new.replicas().any(|other| other.id == replica.id);
         leaving.extend(old.replicas().filter(|replica| !stays(replica)).cloned());
@@ -46,10 +51,10 @@ impl Table {
     }
 }
 
-fn table(routes: &Spec, old: &Table) -> Table {
+fn table(routes: &Spec, old: &Table, share: &Arc<Share>) -> Table {
     let mut table = Table::default();
     for (name, route) in &routes.endpoints {
-        let endpoint = Arc::new(endpoint(name, route, old.endpoint(name).map(AsRef::as_ref)));
+        let endpoint = Arc::new(endpoint(name, route, old.endpoint(name).map(AsRef::as_ref), share));
         for host in &route.hosts {
             table.hosts.insert(host.to_ascii_lowercase().into(), Arc::clone(&endpoint));
         }
@@ -58,12 +63,13 @@ fn table(routes: &Spec, old: &Table) -> Table {
     table
 }
 
-fn endpoint(name: &str, route: &EndpointRoute, old: Option<&Endpoint>) -> Endpoint {
+fn endpoint(name: &str, route: &EndpointRoute, old: Option<&Endpoint>, share: &Arc<Share>) -> Endpoint {
     let name: Arc<str> = name.into();
     let mut made: HashMap<&str, Arc<Deployment>> = HashMap::new();
     for (at, route) in &route.deployments {
         let before = old.and_then(|old| old.deployment(at.as_bytes())).map(AsRef::as_ref);
-        made.insert(at, Arc::new(deployment(&name, at, route, before)));
+        let share = Arc::clone(share);
+        made.insert(at, Arc::new(Deployment { share, ..deployment(&name, at, route, before) }));
     }
     let shared = |shares: &std::collections::BTreeMap<String, u32>| -> Vec<(u32, Arc<Deployment>)> {
         let positive = shares.iter().filter(|(_, share)| **share > 0);
@@ -96,5 +102,6 @@ fn deployment(endpoint: &Arc<str>, name: &str, route: &DeploymentRoute, old: Opt
         slots: settings.max_concurrent_requests_per_instance,
         replicas: route.replicas.iter().copied().map(replica).collect(),
         live: old.map(|old| Arc::<Live>::clone(&old.live)).unwrap_or_default(),
+        share: Arc::default(),
     }
 }

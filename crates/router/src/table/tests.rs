@@ -57,3 +57,12 @@ fn demand_is_what_is_at_work_and_waiting() {
     assert_eq!((demand[0].deployment.as_str(), demand[0].queued, demand[0].replicas), ("blue", 3, 0));
     assert_eq!((demand[1].deployment.as_str(), demand[1].queued, demand[1].replicas), ("green", 0, 1));
 }
+
+#[test]
+fn a_request_takes_no_longer_than_the_most_patient_deployment_lets_it() {
+    let text = "endpoints:\n  iris:\n    keys: {primary: abcdefgh}\n    deployments:\n      \
+                blue: {request_settings: {request_timeout_ms: 20000, max_queue_wait_ms: 1000}}\n      green: {}\n";
+    let routes = Routes::new(&domain::spec::Routes::read("r.yml", text).unwrap());
+    assert_eq!(routes.longest(), Duration::from_secs(21));
+    assert_eq!(Routes::new(&domain::spec::Routes::default()).longest(), Duration::ZERO);
+}

@@ -77,6 +77,26 @@ fn tokens_open_their_endpoint_until_they_expire() {
 }
 
 #[test]
+fn a_good_token_of_another_endpoint_is_known_as_such() {
+    let endpoint = |name: &str, secret: &str| {
+        format!(
+            "  {name}:\n    auth_mode: aml_token\n    token_key: {secret}\n    deployments: {{blue: {{replicas: []}}}}\n"
+        )
+    };
+    let two = [endpoint("iris", "sixteen letters!"), endpoint("rose", "sixteen others!!")].concat();
+    let world = World::start(&format!("endpoints:\n{two}"));
+    let ask = |endpoint: &str, secret: &str, seconds: i64| {
+        let token = router::mint(secret, endpoint, domain::Timestamp(seconds * 1000));
+        let head = format!("authorization: Bearer {token}\r\n");
+        world.raw(format!("GET /api/v1/endpoint/iris/score HTTP/1.1\r\nhost: a\r\n{head}\r\n").as_bytes())
+    };
+    is(&ask("rose", "sixteen others!!", 1_700_000_001), 403, "OtherEndpoint", "client");
+    is(&ask("rose", "sixteen others!!", 1_699_999_999), 401, "WrongKey", "client");
+    is(&ask("rose", "sixteen guesses!", 1_700_000_001), 401, "WrongKey", "client");
+    is(&ask("tulip", "sixteen others!!", 1_700_000_001), 401, "WrongKey", "client");
+}
+
+#[test]
 fn a_flood_of_wrong_keys_is_slowed_down_and_right_ones_are_not() {
     let replica = Replica::echo();
     let mut settings = settings();

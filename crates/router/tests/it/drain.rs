@@ -38,12 +38,32 @@ fn a_request_that_runs_is_finished_and_an_idle_connection_closed() {
 #[test]
 fn the_time_to_finish_has_an_end() {
     let replica = Replica::start(|_, _| true);
-    let settings = router::Settings { drain: Duration::from_millis(300), ..settings() };
+    let settings = router::Settings { drain: Some(Duration::from_millis(300)), ..settings() };
     let world = World::with(&iris(&[&replica], "request_settings: {request_timeout_ms: 60000}"), settings);
     let mut caller = world.connect();
     caller.send(&post("", "x"));
     eventually("the request runs", || world.routes.demand()[0].in_flight == 1);
     assert!(world.join() < Duration::from_secs(5));
+}
+
+#[test]
+fn without_a_limit_of_its_own_a_router_waits_as_long_as_a_request_may_take() {
+    let (go, told) = std::sync::mpsc::channel::<()>();
+    let told = std::sync::Mutex::new(told);
+    let replica = Replica::start(move |_, stream| {
+        let _ = told.lock().unwrap().recv();
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").is_ok()
+    });
+    let settings = router::Settings { drain: None, ..settings() };
+    let world = World::with(&iris(&[&replica], "request_settings: {request_timeout_ms: 30000}"), settings);
+    let (mut idle, mut caller) = (world.connect(), world.connect());
+    caller.send(&post("", "x"));
+    eventually("the request runs", || world.routes.demand()[0].in_flight == 1);
+    world.stop();
+    assert!(idle.read().is_none(), "the time for last words is over");
+    go.send(()).unwrap();
+    assert_eq!(caller.read().unwrap().text(), "ok");
+    assert!(world.join() < Duration::from_secs(5), "who has nothing to do does not wait");
 }
 
 /// Callers that keep their connections and open new ones when told to.

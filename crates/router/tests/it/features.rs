@@ -1,7 +1,17 @@
 //! What the router does between a key and a replica: shares, copies, paths, retries, counting.
 
 use super::world::{Answer, KEY, Replica, World, eventually, get, iris, post, settings, spec};
-use std::{fs, io::Write, net::TcpListener, thread, time::Duration};
+use std::{
+    fs,
+    io::Write,
+    net::TcpListener,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    thread,
+    time::Duration,
+};
 
 fn two(blue: &Replica, green: &Replica, traffic: &str, more: &str) -> String {
     let many = "request_settings: {max_concurrent_requests_per_instance: 100, max_queue_wait_ms: 5000}";
@@ -39,6 +49,56 @@ fn a_shadow_gets_copies_and_nobody_sees_its_answers() {
     assert_eq!(caller.ask(&post("azureml-model-deployment: blue\r\n", "x")).text(), "blue");
     eventually("copies arrive", || green.seen().len() > 50);
     assert!(green.seen().len() < 150 && green.seen().iter().all(|seen| seen.body == b"payload"));
+    // What becomes of copies is counted by itself: no caller got it.
+    let line = |name: &str| format!("peregrine_router_{name}{{endpoint=\"iris\",deployment=\"green\",code=\"502\"}} ");
+    let told = |name: &str| {
+        world.admin("/metrics").1.lines().find_map(|text| Some(text.strip_prefix(&line(name))?.to_owned()))
+    };
+    eventually("all copies are counted", || told("mirrored_requests_total") == Some(green.seen().len().to_string()));
+    assert_eq!(told("requests_total"), None);
+    let answered = world.routes.answered();
+    let mirrored: Vec<_> = answered.iter().map(|one| (one.deployment.as_str(), one.mirrored)).collect();
+    assert!(mirrored.contains(&("green", true)) && !mirrored.contains(&("green", false)), "{mirrored:?}");
+}
+
+#[test]
+fn a_shadow_that_is_gone_is_seen_in_its_count() {
+    let (blue, green) = (Replica::named("blue"), Replica::named("green"));
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let text = two(&blue, &green, "{blue: 100}", "    mirror_traffic: {green: 50}\n");
+    let world = World::start(&text.replace(&green.address.to_string(), &gone.to_string()));
+    let mut caller = world.connect();
+    let count = || world.routes.answered().iter().find(|one| one.mirrored).map_or(0, |one| one.codes[&502]);
+    eventually("a copy is counted", || {
+        assert_eq!(caller.ask(&post("", "x")).text(), "blue");
+        count() > 0
+    });
+}
+
+#[test]
+fn routers_that_share_slots_send_a_replica_no_more_than_it_takes() {
+    let (at_work, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (now, peak) = (Arc::clone(&at_work), Arc::clone(&most));
+    let replica = Replica::start(move |_, stream| {
+        peak.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+        thread::sleep(Duration::from_millis(5));
+        now.fetch_sub(1, SeqCst);
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").is_ok()
+    });
+    let slots = "request_settings: {max_concurrent_requests_per_instance: 3, max_queue_wait_ms: 60000}";
+    let worlds: Vec<World> = (0..3).map(|_| World::start(&iris(&[&replica], slots))).collect();
+    for (index, world) in (0..).zip(&worlds) {
+        world.routes.share_slots(domain::serving::SlotShare { index, of: 3 });
+    }
+    let ask = |world: &World| (0..20).for_each(|_| assert_eq!(world.score("x").status, 200));
+    let all =
+        || thread::scope(|scope| worlds.iter().for_each(|world| (0..4).for_each(|_| drop(scope.spawn(|| ask(world))))));
+    all();
+    assert!(most.load(SeqCst) <= 3, "{most:?}");
+    // Alone again, each takes what there is.
+    worlds[0].routes.share_slots(domain::serving::SlotShare::default());
+    thread::scope(|scope| (0..9).for_each(|_| drop(scope.spawn(|| ask(&worlds[0])))));
+    assert_eq!(most.load(SeqCst), 3);
 }
 
 #[test]

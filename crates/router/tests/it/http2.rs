@@ -143,3 +143,19 @@ fn a_stream_that_is_given_up_frees_its_slot() {
     });
     super::world::eventually("the slot is free", || world.routes.demand()[0].in_flight == 0);
 }
+
+#[test]
+fn hints_pass_before_the_answer() {
+    let replica =
+        Replica::says("HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+    let world = World::start(&iris(&[&replica], ""));
+    block_on(async {
+        let mut session = Session::to(&world).await;
+        poll_fn(|cx| session.send.poll_ready(cx)).await.unwrap();
+        let request = Request::get(format!("http://a{SCORE}")).header("authorization", format!("Bearer {KEY}"));
+        let (mut response, _) = session.send.send_request(request.body(()).unwrap(), true).unwrap();
+        let hint = poll_fn(|cx| response.poll_informational(cx)).await.unwrap().unwrap();
+        assert_eq!((hint.status().as_u16(), hint.headers()["link"].to_str().unwrap()), (103, "</a>"));
+        assert_eq!(response.await.unwrap().status(), 200);
+    });
+}

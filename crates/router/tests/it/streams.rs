@@ -184,7 +184,41 @@ fn an_answer_that_breaks_off_is_not_made_whole() {
         let mut caller = world.connect();
         caller.send(&post("", "x"));
         assert!(caller.read().is_none(), "{form}");
+        eventually("it counts as the replica's fault", || counted(&world, "502") == 1);
+        assert_eq!(counted(&world, "200"), 0, "{form}");
     }
+}
+
+/// Answers of `blue` with this status.
+fn counted(world: &World, code: &str) -> u64 {
+    let name = format!("peregrine_router_requests_total{{endpoint=\"iris\",deployment=\"blue\",code=\"{code}\"}} ");
+    world
+        .admin("/metrics")
+        .1
+        .lines()
+        .find_map(|line| line.strip_prefix(&name))
+        .map_or(0, |count| count.parse().unwrap())
+}
+
+#[test]
+fn a_caller_that_leaves_before_its_answer_counts_as_one_who_left() {
+    let replica = Replica::start(|_, stream| {
+        let _ = stream.write_all(CHUNKED);
+        while stream.write_all(b"5\r\nevent\r\n").is_ok() {}
+        false
+    });
+    let world = World::start(&iris(&[&replica], ""));
+    let mut caller = world.connect();
+    caller.send(&post("", "x"));
+    until(&mut caller, "event");
+    drop(caller);
+    eventually("the caller left", || counted(&world, "499") == 1);
+    // One who leaves in the middle of a body was never answered.
+    let mut caller = world.connect();
+    caller.send(&post("", "a body").replace("a body", "a"));
+    drop(caller);
+    eventually("the caller left", || counted(&world, "499") == 2);
+    assert_eq!((counted(&world, "100"), counted(&world, "200")), (0, 0));
 }
 
 #[test]

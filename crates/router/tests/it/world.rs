@@ -181,7 +181,7 @@ pub(crate) fn settings() -> Settings {
         access_log: None,
         routes_file: None,
         share_port: false,
-        drain: Duration::from_secs(10),
+        drain: Some(Duration::from_secs(10)),
         limits: Limits::default(),
         clock: || Timestamp(1_700_000_000_000),
     }

@@ -28,7 +28,7 @@ pub(crate) async fn openapi(State(app): State<App>) -> Json<Value> {
 
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
     let phases = app.store.read(|tx| tx.phases()).await?;
-    let text = app.metrics.render(&phases);
+    let text = app.metrics.render(&phases, &app.routers.metrics());
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }

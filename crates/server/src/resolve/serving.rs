@@ -27,6 +27,10 @@ const USUAL_ROUTE: (u64, &str) = (5001, "/score");
 
 /// Where a deployment says what a custom container is to run.
 const COMMAND: &str = "peregrine.command";
+/// How long a replica that has to go may finish what it has begun to answer.
+const DRAIN: &str = "peregrine.drain_seconds";
+/// How long nothing is asked for before the last replica goes.
+const IDLE: &str = "peregrine.idle_seconds";
 /// What makes a cluster one that serves.
 const ENABLE: &str = "run `peregrine extension upgrade --config enableInference=True inferenceRouterServiceType=loadBalancer \
                       sslSecret=NAME sslCname=HOST` with the cluster's kubeconfig (for plain http `allowInsecureConnections=True` \
@@ -108,13 +112,17 @@ impl Lookup<'_, '_> {
                 initial_delay_ms: millis(&properties["readinessProbe"]["initialDelay"]).unwrap_or(0),
                 ..probe(&properties["readinessProbe"], &inference["readinessRoute"])
             },
-            start_seconds: self.start_seconds(properties),
+            start_seconds: self.seconds(properties, "peregrine.deploy_timeout_seconds", 600),
             kind,
             model_mount: model.named.map(|(name, version)| {
                 let folder = properties["modelMountPath"].as_str().unwrap_or(MODELS).trim_end_matches('/');
                 format!("{folder}/{name}/{version}")
             }),
         };
+        self.seconds(properties, DRAIN, 300);
+        if label(properties, IDLE).is_some_and(|text| text.parse::<u64>().is_err()) {
+            self.mistake(format!("properties.properties.{IDLE}"), "it is not a number of seconds", "such as `\"300\"`");
+        }
         let settings = settings(deployment.body, &serve);
         plan.serve = Some(serve);
         Ok(Served { plan, settings, target, cluster })
@@ -193,18 +201,15 @@ impl Lookup<'_, '_> {
         }
     }
 
-    fn start_seconds(&mut self, properties: &Value) -> u64 {
-        let key = "peregrine.deploy_timeout_seconds";
+    /// A number of seconds among the properties.
+    fn seconds(&mut self, properties: &Value, key: &str, usual: u64) -> u64 {
         match label(properties, key).map(str::parse::<u64>) {
-            None => 600,
+            None => usual,
             Some(Ok(seconds)) if (1..=86_400).contains(&seconds) => seconds,
             Some(_) => {
-                self.mistake(
-                    format!("properties.properties.{key}"),
-                    "it is not 1 to 86400 seconds",
-                    "such as `\"900\"`",
-                );
-                600
+                let (at, fix) = (format!("properties.properties.{key}"), "such as `\"900\"`");
+                self.mistake(at, "it is not 1 to 86400 seconds", fix);
+                usual
             }
         }
     }
@@ -308,7 +313,7 @@ fn settings(body: &Value, serve: &Serving) -> ServingSettings {
     let fixed = count(&body["sku"]["capacity"], usual.least);
     let least = if by_use { count(&sent["minInstances"], usual.least) } else { fixed };
     let most = if by_use { count(&sent["maxInstances"], usual.most.max(least)) } else { fixed };
-    let idle = label(properties, "peregrine.idle_seconds").and_then(|text| text.parse::<u64>().ok());
+    let idle = label(properties, IDLE).and_then(|text| text.parse::<u64>().ok());
     let scale = Scale {
         least,
         most: most.max(least),
@@ -316,7 +321,9 @@ fn settings(body: &Value, serve: &Serving) -> ServingSettings {
         polling_ms: millis(&sent["pollingInterval"]).unwrap_or(usual.polling_ms).max(1),
         idle_ms: idle.map_or(usual.idle_ms, |seconds| seconds.saturating_mul(1000)),
     };
-    ServingSettings { scale, requests, scoring_path: serve.scoring_path.clone(), start_seconds: serve.start_seconds }
+    let drain_seconds = label(properties, DRAIN).and_then(|text| text.parse().ok()).unwrap_or(300);
+    let (scoring_path, start_seconds) = (serve.scoring_path.clone(), serve.start_seconds);
+    ServingSettings { scale, requests, scoring_path, start_seconds, drain_seconds }
 }
 
 fn millis(value: &Value) -> Option<u64> {

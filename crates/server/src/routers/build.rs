@@ -4,14 +4,18 @@ use crate::{auth::allow, http::records::Kind};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use domain::{
     Role, Timestamp,
+    resources::parse_bytes,
     serving::Provisioning,
-    spec::routes::{DeploymentRoute, EndpointAuth, EndpointKeys, EndpointRoute, KnownCaller, Routes, Secret},
+    spec::routes::{Cors, DeploymentRoute, EndpointAuth, EndpointKeys, EndpointRoute, KnownCaller, Routes, Secret},
 };
 use ring::hmac;
 use serde_json::Value;
 use std::{collections::BTreeMap, net::SocketAddr};
 use store::{Error, PrincipalRow, RecordKey, RecordRow, ServingRow, Tx, secrets::Keyring};
 
+/// Properties of an endpoint: pages of which origins may call it, and how long a request may be.
+pub(crate) const CORS: &str = "peregrine.cors_origins";
+pub(crate) const MAX_BODY: &str = "peregrine.max_body_bytes";
 /// How long a request is held for a replica that is being replaced.
 const REPLACED_MS: u64 = 10_000;
 
@@ -69,6 +73,7 @@ fn endpoint(tx: &mut Tx<'_>, row: &RecordRow, body: &Value) -> Result<EndpointRo
     let auth_mode = auth_mode(body);
     let by_key = auth_mode == EndpointAuth::Key;
     let keys = tx.record_secret(&row.key)?;
+    let (usual, written) = (EndpointRoute::default(), |key: &str| properties["properties"][key].as_str());
     let digest = |name: &str| keys.get(name).filter(|_| by_key).map(|key| Secret::new(digest(key)));
     Ok(EndpointRoute {
         auth_mode,
@@ -76,7 +81,9 @@ fn endpoint(tx: &mut Tx<'_>, row: &RecordRow, body: &Value) -> Result<EndpointRo
         token_key: (!by_key).then(|| Secret::new(token_key(tx.keyring(), &row.key))),
         traffic: shares(&properties["traffic"]),
         mirror_traffic: shares(&properties["mirrorTraffic"]),
-        ..EndpointRoute::default()
+        max_body_bytes: written(MAX_BODY).and_then(parse_bytes).unwrap_or(usual.max_body_bytes),
+        cors: written(CORS).and_then(|text| Cors::parse(text).ok()),
+        ..usual
     })
 }
 

@@ -1,6 +1,7 @@
 //! What endpoints have answered lately, in steps of half a minute, from what their routers tell each second.
 //!
-//! Kept in memory: it is for looking at, and routers count on by themselves. Invariant: of what a router tells only the
+//! Beside the steps stand totals since the server began, by which rollouts judge. Kept in memory: it is for looking at, and
+//! routers count on by themselves. Invariant: of what a router tells only the
 //! difference to what it told before is added, so that routers may come, go and begin anew.
 
 use domain::{Timestamp, serving::Answered};
@@ -11,9 +12,13 @@ pub(crate) const STEP_MS: i64 = 30_000;
 /// Steps in which nothing was asked are not kept, and take no place.
 const KEPT: usize = 720;
 
-/// By endpoint, oldest first.
 #[derive(Default)]
-pub(super) struct History(HashMap<String, VecDeque<Step>>);
+pub(super) struct History {
+    /// By endpoint, oldest first.
+    steps: HashMap<String, VecDeque<Step>>,
+    /// By endpoint, since this server began to listen.
+    totals: HashMap<String, Vec<Answered>>,
+}
 
 /// What was answered in one step, by deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +31,13 @@ impl History {
     /// Adds what a router has answered between two of its messages.
     pub(super) fn add(&mut self, before: &[Answered], now: &[Answered], at: Timestamp) {
         for one in now {
-            let old = before.iter().find(|old| old.endpoint == one.endpoint && old.deployment == one.deployment);
+            let old = before.iter().find(|old| old.endpoint == one.endpoint && same(old, one));
             let fresh = since(old, one);
             if fresh.codes.is_empty() {
                 continue;
             }
-            let steps = self.0.entry(one.endpoint.clone()).or_default();
+            put(self.totals.entry(one.endpoint.clone()).or_default(), fresh.clone());
+            let steps = self.steps.entry(one.endpoint.clone()).or_default();
             let at = Timestamp(at.0 - at.0.rem_euclid(STEP_MS));
             if steps.back().is_none_or(|step| step.at < at) {
                 steps.push_back(Step { at, answered: Vec::new() });
@@ -39,21 +45,35 @@ impl History {
             while steps.len() > KEPT {
                 steps.pop_front();
             }
-            let step = steps.back_mut().expect("one was put there if there was none");
-            match step.answered.iter_mut().find(|known| known.deployment == fresh.deployment) {
-                Some(known) => sum(known, &fresh),
-                None => step.answered.push(fresh),
-            }
+            put(&mut steps.back_mut().expect("one was put there if there was none").answered, fresh);
         }
     }
 
     pub(super) fn of(&self, endpoint: &str) -> Vec<Step> {
-        self.0.get(endpoint).into_iter().flatten().cloned().collect()
+        self.steps.get(endpoint).into_iter().flatten().cloned().collect()
+    }
+
+    /// All that was answered for an endpoint, by deployment.
+    pub(super) fn totals(&self, endpoint: &str) -> &[Answered] {
+        self.totals.get(endpoint).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Lets go of endpoints that no site has any more.
     pub(super) fn keep(&mut self, there: impl Fn(&str) -> bool) {
-        self.0.retain(|endpoint, _| there(endpoint));
+        self.steps.retain(|endpoint, _| there(endpoint));
+        self.totals.retain(|endpoint, _| there(endpoint));
+    }
+}
+
+/// Whether both are about the same answers of one endpoint.
+fn same(a: &Answered, b: &Answered) -> bool {
+    (a.mirrored, &a.deployment) == (b.mirrored, &b.deployment)
+}
+
+fn put(all: &mut Vec<Answered>, more: Answered) {
+    match all.iter_mut().find(|known| same(known, &more)) {
+        Some(known) => sum(known, &more),
+        None => all.push(more),
     }
 }
 
@@ -83,7 +103,8 @@ mod tests {
 
     fn told(deployment: &str, codes: &[(u16, u64)], buckets: &[u64]) -> Answered {
         let codes = codes.iter().copied().collect();
-        Answered { endpoint: "iris".into(), deployment: deployment.into(), codes, buckets: buckets.to_vec() }
+        let (endpoint, deployment) = ("iris".into(), deployment.into());
+        Answered { endpoint, deployment, mirrored: false, codes, buckets: buckets.to_vec() }
     }
 
     #[test]
@@ -102,8 +123,13 @@ mod tests {
         let expected =
             [(0, told("blue", &[(200, 3), (502, 1)], &[1, 3])), (STEP_MS, told("blue", &[(200, 2)], &[2, 0]))];
         assert_eq!(steps, expected.map(|(at, one)| Step { at: Timestamp(at), answered: vec![one] }));
+        assert_eq!(history.totals("iris"), [told("blue", &[(200, 5), (502, 1)], &[3, 3])]);
+        // Copies are told apart from what callers got.
+        let copies = Answered { mirrored: true, ..told("blue", &[(500, 4)], &[4, 0]) };
+        history.add(&[], std::slice::from_ref(&copies), Timestamp(STEP_MS));
+        assert_eq!(history.totals("iris"), [told("blue", &[(200, 5), (502, 1)], &[3, 3]), copies]);
         history.keep(|endpoint| endpoint == "other");
-        assert!(history.of("iris").is_empty());
+        assert!(history.of("iris").is_empty() && history.totals("iris").is_empty());
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use crate::{Server, WS};
 use domain::{
-    AttemptId, JobName, Plan,
+    AttemptId, JobName, Plan, Timestamp,
     report::{Report, ReportBatch, What},
-    serving::{Answered, LATENCY_BOUNDS_US, Provisioning, RouterAnswer, RouterNews},
+    serving::{Answered, Demand, LATENCY_BOUNDS_US, Provisioning, RouterAnswer, RouterNews, SlotShare, Use},
     spec::routes::Routes,
 };
 use serde_json::{Value, json};
@@ -75,6 +75,7 @@ async fn what_routers_answer_is_told_in_steps_with_the_replicas_that_came_and_we
         let answered = Answered {
             endpoint: "ep1".into(),
             deployment: "blue".into(),
+            mirrored: false,
             codes: [(200, ok)].into(),
             buckets: vec![ok; LATENCY_BOUNDS_US.len() + 1],
         };
@@ -93,6 +94,119 @@ async fn what_routers_answer_is_told_in_steps_with_the_replicas_that_came_and_we
     let (code, message) = server.post("onlineEndpoints/ep1/try", json!({"input": "{}"})).await.refused(409);
     assert!(message.contains("no address yet"), "{code} {message}");
     server.post("onlineEndpoints/none/try", json!({})).await.refused(404);
+}
+
+fn blue(ok: u64) -> Answered {
+    let buckets = vec![0; LATENCY_BOUNDS_US.len()].into_iter().chain([ok]).collect();
+    let (endpoint, deployment) = ("ep1".into(), "blue".into());
+    Answered { endpoint, deployment, mirrored: false, codes: [(200, ok)].into(), buckets }
+}
+
+#[tokio::test]
+async fn what_every_router_counts_is_counted_together() {
+    let server = Server::start().await;
+    server.put("onlineEndpoints/ep1", endpoint("Key")).await.expect(201);
+    deploy(&server, "blue").await;
+    let counters = async || server.get("onlineEndpoints/ep1/counters").await.text();
+    assert_eq!(counters().await, "", "no router was heard of");
+    let tell = async |router: &str, answered: Vec<Answered>| {
+        let news = RouterNews { router: router.into(), answered, ..RouterNews::default() };
+        let _: RouterAnswer = server.user.post("/router/v1/exchange", &news).await.unwrap();
+    };
+    tell("one", vec![]).await;
+    let nothing = counters().await;
+    assert!(
+        nothing.contains("request_seconds_bucket{endpoint=\"ep1\",deployment=\"blue\",le=\"+Inf\"} 0"),
+        "{nothing}"
+    );
+    tell("two", vec![blue(1000)]).await;
+    for (router, ok) in [("one", 3), ("two", 1004), ("one", 5)] {
+        tell(router, vec![blue(ok), Answered { mirrored: true, ..blue(ok) }]).await;
+    }
+    let text = counters().await;
+    assert!(text.contains("router_requests_total{endpoint=\"ep1\",deployment=\"blue\",code=\"200\"} 9\n"), "{text}");
+    assert!(text.contains("request_seconds_bucket{endpoint=\"ep1\",deployment=\"blue\",le=\"+Inf\"} 9\n"), "{text}");
+    assert!(text.contains("router_mirrored_requests_total{endpoint=\"ep1\""), "copies are told apart: {text}");
+    let told = server.get("onlineEndpoints/ep1/activity").await.expect(200);
+    assert!(told["answers"].as_array().unwrap().iter().any(|one| one["mirrored"] == true), "{told}");
+}
+
+#[tokio::test]
+async fn browsers_and_the_length_of_bodies_are_properties_of_an_endpoint() {
+    let server = Server::start().await;
+    let with = |key: &str, value: &str| {
+        let mut body = endpoint("Key");
+        body["properties"]["properties"] = json!({key: value});
+        body
+    };
+    for (key, value, expect) in [
+        ("peregrine.cors_origins", "https://app.example, app.example", "`app.example` is not an origin"),
+        ("peregrine.max_body_bytes", "much", "not an amount of bytes"),
+        ("peregrine.max_body_bytes", "0", "not an amount of bytes"),
+    ] {
+        let (_, message) = server.put("onlineEndpoints/ep1", with(key, value)).await.refused(400);
+        assert!(message.contains(expect), "{message}");
+    }
+    server.put("onlineEndpoints/ep1", endpoint("Key")).await.expect(201);
+    let usual = routes(&server).await.endpoints["ep1"].clone();
+    assert_eq!((usual.max_body_bytes, usual.cors), (100 << 20, None));
+    server.put("onlineEndpoints/ep1", with("peregrine.max_body_bytes", "2Mi")).await.expect(200);
+    assert_eq!(routes(&server).await.endpoints["ep1"].max_body_bytes, 2 << 20);
+    server.put("onlineEndpoints/ep1", with("peregrine.cors_origins", "https://a.example,*")).await.expect(200);
+    assert_eq!(routes(&server).await.endpoints["ep1"].cors.clone().unwrap().origins, ["https://a.example", "*"]);
+}
+
+#[tokio::test]
+async fn a_router_on_another_machine_is_told_of_no_replica_on_this_one_s_loopback() {
+    let server = Server::start().await;
+    server.put("onlineEndpoints/ep1", endpoint("Key")).await.expect(201);
+    deploy(&server, "blue").await;
+    let attempt = replica(&server, "blue").await;
+    let address = "127.0.0.1:5001".parse().unwrap();
+    let answers = What::Serving { address: Some(address), ready: true, text: String::new() };
+    report(&server, &attempt, vec![What::Started { pid: 1 }, answers]).await;
+    let routers = server::Routers::new(server.store.clone(), || Timestamp(1_000));
+    routers.stand_at("here".into());
+    let ask = async |loopback: &str| {
+        let news = RouterNews { router: loopback.into(), loopback: loopback.into(), ..RouterNews::default() };
+        let told = routers.exchange(store::HERE, news, std::time::Duration::ZERO).await.unwrap();
+        (told.routes.unwrap().endpoints["ep1"].deployments["blue"].replicas.len(), told.left_out)
+    };
+    assert_eq!(ask("here").await, (1, 0));
+    assert_eq!(ask("").await, (1, 0), "one from before this was told");
+    assert_eq!(ask("elsewhere").await, (0, 1));
+}
+
+#[tokio::test]
+async fn routers_with_something_to_do_share_the_slots_and_a_new_server_waits_for_their_word() {
+    static NOW: std::sync::atomic::AtomicI64 = std::sync::atomic::AtomicI64::new(1_000_000);
+    let pass = |ms| NOW.fetch_add(ms, std::sync::atomic::Ordering::SeqCst);
+    let server = Server::start().await;
+    let routers =
+        server::Routers::new(server.store.clone(), || Timestamp(NOW.load(std::sync::atomic::Ordering::SeqCst)));
+    let address = "127.0.0.1:5001".parse().unwrap();
+    assert_eq!(routers.uses(store::HERE, address), Use::Unknown, "a router beside this one may not have found it yet");
+    let tell = async |router: &str, in_flight, leaving: Vec<_>, held| {
+        let demand = vec![Demand { in_flight, ..Demand::default() }];
+        let news = RouterNews { router: router.into(), demand, leaving, held, ..RouterNews::default() };
+        routers.exchange(store::HERE, news, std::time::Duration::ZERO).await.unwrap()
+    };
+    let share = |index, of| SlotShare { index, of };
+    let first = tell("a", 0, vec![], 0).await;
+    assert_eq!(first.share, share(0, 1), "alone");
+    assert_eq!(tell("b", 1, vec![], first.version).await.share, share(0, 1), "the other has nothing to do");
+    assert_eq!(tell("a", 1, vec![], first.version).await.share, share(0, 2));
+    assert_eq!(tell("b", 0, vec![], first.version).await.share, share(1, 2));
+    assert_eq!(routers.uses(store::HERE, address), Use::Unknown, "there may be a third");
+    pass(9_999);
+    tell("a", 1, vec![address], first.version).await;
+    assert_eq!(routers.uses(store::HERE, address), Use::Yes);
+    pass(1);
+    assert_eq!(tell("a", 1, vec![], first.version).await.share, share(0, 1), "the other has left");
+    assert_eq!(routers.uses(store::HERE, address), Use::No);
+    assert_eq!(routers.uses("a-cluster", address), Use::Unknown);
+    tell("a", 1, vec![], 7).await;
+    assert_eq!(routers.uses(store::HERE, address), Use::Unknown, "it holds routes that nobody knows");
 }
 
 #[tokio::test]
@@ -272,7 +386,8 @@ async fn a_deployment_of_what_is_not_there_is_refused_with_what_is() {
         (json!({"environmentId": "azureml:none:1"}), "no environment `none:1`"),
         (json!({"codeConfiguration": {"codeId": "azureml:x:1"}}), "no code `x:1`"),
         (json!({"endpointComputeType": "Cloud"}), "`Managed`"),
-        (json!({"instanceType": "Standard_Enormous"}), "Standard_Enormous"),
+        (json!({"instanceType": "Standard_Enormous"}), "`Standard_Enormous` (there are: "),
+        (json!({"instanceType": "Standard_Enormous"}), "Standard_DS2_v2"),
         (
             json!({"scaleSettings": {"scaleType": "TargetUtilization", "minInstances": 3, "maxInstances": 1}}),
             "at most 1",
@@ -291,6 +406,12 @@ async fn a_deployment_of_what_is_not_there_is_refused_with_what_is() {
     late["properties"]["properties"] = json!({"peregrine.deploy_timeout_seconds": "soon"});
     let (_, message) = server.put(at, late).await.refused(400);
     assert!(message.contains("86400"), "{message}");
+    for (key, text) in [("peregrine.drain_seconds", "0"), ("peregrine.idle_seconds", "soon")] {
+        let mut bad = good.clone();
+        bad["properties"]["properties"] = json!({key: text});
+        let (_, message) = server.put(at, bad).await.refused(400);
+        assert!(message.contains(key), "{message}");
+    }
     server.put(at, good).await.expect(201);
     let plan = plan(&server, "blue").await;
     let serve = plan.serve.unwrap();

@@ -58,12 +58,20 @@ function lines(past: Past, minutes: number, now: number): [Series[], Series[]] {
     by.set(at, [...(by.get(at) ?? []), one]);
   }
   const at = (x: number) => by.get(x) ?? [];
-  const codes = [...new Set(xs.flatMap((x) => at(x).flatMap((one) => Object.keys(one.codes))))].sort();
-  const rate = (x: number, code: string) => at(x).reduce((sum, one) => sum + (one.codes[code] ?? 0), 0) / step;
-  const rates = codes.map((code) => ({ label: code, xs, ys: xs.map((x) => rate(x, code)), colour: COLOUR[code.charAt(0)] ?? "#6b62d9" }));
-  const summed = xs.map((x) => at(x).reduce<number[]>((sum, { buckets }) => buckets.map((count, index) => count + (sum[index] ?? 0)), []));
+  const said = (one: Answered) => Object.keys(one.codes).map((code) => named(one, code));
+  const codes = [...new Set(xs.flatMap((x) => at(x).flatMap(said)))].sort();
+  const count = (one: Answered, label: string) => one.codes[Object.keys(one.codes).find((code) => named(one, code) === label) ?? ""] ?? 0;
+  const rate = (x: number, label: string) => at(x).reduce((sum, one) => sum + count(one, label), 0) / step;
+  const rates = codes.map((label) => ({ label, xs, ys: xs.map((x) => rate(x, label)), colour: COLOUR[label.charAt(0)] ?? "#6b62d9" }));
+  const asked = (x: number) => at(x).filter((one) => !one.mirrored);
+  const summed = xs.map((x) => asked(x).reduce<number[]>((sum, { buckets }) => buckets.map((count, index) => count + (sum[index] ?? 0)), []));
   const quantiles = QUANTILES.map((share) => ({ label: `p${share * 100}`, xs, ys: summed.map((buckets) => quantile(buckets, past.boundsSeconds, share)) }));
   return [rates, quantiles];
+}
+
+/** A status as it is shown; what became of copies is no answer to anyone. */
+function named(one: Answered, code: string): string {
+  return one.mirrored ? `${code} (copies)` : code;
 }
 
 /** Within the bucket it falls into, requests are taken to lie evenly. */

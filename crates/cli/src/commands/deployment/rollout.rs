@@ -101,10 +101,7 @@ impl Rollout<'_> {
         }
         if self.door.is_none() && self.look().await?.is_none() {
             return Err(Failure::input("there is nothing to judge the deployment by")
-                .because(format!(
-                    "the server does not see the router that serves online endpoint `{}`",
-                    self.endpoint.name
-                ))
+                .because(format!("the server hears of no router that serves online endpoint `{}`", self.endpoint.name))
                 .hint("add `--request-file FILE`, so that requests are sent and judged here"));
         }
         for percent in steps {
@@ -148,7 +145,11 @@ impl Rollout<'_> {
         loop {
             tokio::time::sleep(LOOK.min(self.args.step_duration)).await;
             let (new, others) = match self.look().await {
-                Ok(Some(now)) => split(&now, &first, self.name),
+                Ok(Some(now)) => {
+                    let (new, others) = split(&now, &first, self.name);
+                    // What no router has told of, this program has still seen.
+                    if new.requests == 0 { (own.borrow().seen(), others) } else { (new, others) }
+                }
                 Ok(None) => (own.borrow().seen(), Seen::default()),
                 // A server that is away for a moment has nothing to do with the deployment.
                 Err(failure) if failure.exit == Exit::Unreachable => continue,
@@ -176,7 +177,7 @@ impl Rollout<'_> {
         .await;
     }
 
-    /// What the router has counted for each deployment; `None` where the server has no router that knows the endpoint.
+    /// What routers have counted for each deployment; `None` where the server hears of no router that knows the endpoint.
     async fn look(&self) -> Done<Option<BTreeMap<String, Seen>>> {
         let client = &self.session.client;
         let path = format!("{}/counters", self.endpoint.path);
@@ -254,7 +255,9 @@ fn split(now: &BTreeMap<String, Seen>, first: &BTreeMap<String, Seen>, name: &st
     let none = Seen::default();
     let (mut new, mut others) = (Seen::default(), Seen::default());
     for (deployment, seen) in now {
-        let since = seen.since(first.get(deployment).unwrap_or(&none));
+        // A server that has begun anew counts from nothing.
+        let earlier = first.get(deployment).filter(|first| first.requests <= seen.requests);
+        let since = seen.since(earlier.unwrap_or(&none));
         if deployment == name {
             new = since;
         } else {
@@ -288,6 +291,8 @@ mod tests {
             |a, b, c| BTreeMap::from([("a".to_owned(), seen(a)), ("b".to_owned(), seen(b)), ("c".to_owned(), seen(c))]);
         let (new, others) = split(&at(15, 7, 30), &at(10, 5, 0), "c");
         assert_eq!((new.requests, others.requests), (30, 7));
+        let (new, others) = split(&at(2, 3, 4), &at(10, 5, 9), "c");
+        assert_eq!((new.requests, others.requests), (4, 5), "the server has begun anew");
     }
 
     #[test]

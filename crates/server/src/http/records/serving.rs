@@ -175,7 +175,7 @@ fn words(row: &ServingRow, replicas: &[ReplicaRow]) -> String {
     }
 }
 
-/// What the router of this server has counted of an endpoint.
+/// What all routers together have counted of an endpoint.
 pub(crate) async fn counters(State(app): State<App>, Path(at): Path<At>) -> Result<String, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     let key = Kind::OnlineEndpoint.key(&workspace.name, &at);

@@ -141,7 +141,10 @@ pub(crate) async fn activity(State(app): State<App>, Path(at): Path<At>) -> Resu
     let steps = app.routers.history(&name);
     let answers = steps.iter().flat_map(|step| {
         step.answered.iter().map(|one| {
-            json!({"at": step.at.iso(), "deployment": one.deployment, "codes": one.codes, "buckets": one.buckets})
+            json!({
+                "at": step.at.iso(), "deployment": one.deployment, "mirrored": one.mirrored, "codes": one.codes,
+                "buckets": one.buckets,
+            })
         })
     });
     let bounds: Vec<f64> = LATENCY_BOUNDS_US.iter().map(|micros| *micros as f64 / 1e6).collect();

@@ -1,7 +1,8 @@
 //! Online endpoints and deployments: who may call, where requests go, what answers them.
 
 use super::{Checks, Kind, there};
-use domain::sizes;
+use crate::routers::{CORS, MAX_BODY};
+use domain::{resources::parse_bytes, sizes, spec::routes::Cors};
 use serde_json::Value;
 use store::RecordKey;
 
@@ -17,6 +18,7 @@ impl Checks<'_, '_> {
             let message = format!("workspace `{}` has an endpoint of this name", other.key.workspace);
             self.mistake("name", message, "choose another: its address names an endpoint without its workspace");
         }
+        self.router_properties(&properties["properties"]);
         let known = self.deployments(Kind::OnlineDeployment, key)?;
         let live = self.shares("properties.traffic", properties.get("traffic"), &known, 100);
         let total: i64 = live.iter().map(|(_, share)| share).sum();
@@ -35,6 +37,18 @@ impl Checks<'_, '_> {
             self.mistake("properties.mirrorTraffic", "it names more than one deployment", "mirror to one deployment");
         }
         Ok(())
+    }
+
+    /// What an endpoint tells its routers in properties of ours.
+    fn router_properties(&mut self, written: &Value) {
+        let at = |key: &str| format!("properties.properties.{key}");
+        if let Some(Err(bad)) = written[CORS].as_str().map(Cors::parse) {
+            let fix = "write `*`, or origins such as `https://app.example` with commas between them";
+            self.mistake(&at(CORS), format!("`{bad}` is not an origin"), fix);
+        }
+        if written[MAX_BODY].as_str().is_some_and(|text| parse_bytes(text).is_none_or(|bytes| bytes == 0)) {
+            self.mistake(&at(MAX_BODY), "it is not an amount of bytes", "such as `\"104857600\"` or `\"100Mi\"`");
+        }
     }
 
     /// Shares above zero, by deployment; every name must be there.
@@ -74,8 +88,10 @@ impl Checks<'_, '_> {
         if managed && let Some(name) = self.text("properties.instanceType", properties.get("instanceType")) {
             let known = sizes::find(&name).is_some() || offered.iter().any(|kind| kind.eq_ignore_ascii_case(&name));
             if !known {
-                let message = format!("there is no machine size `{name}`");
-                self.mistake("properties.instanceType", message, "see `peregrine compute list-sizes`");
+                let sizes = sizes::list().iter().map(|size| size.name);
+                let list = offered.iter().map(String::as_str).chain(sizes).collect::<Vec<_>>().join(", ");
+                let message = format!("there is no machine size `{name}` (there are: {list})");
+                self.mistake("properties.instanceType", message, "`peregrine compute list-sizes` shows what they have");
             }
         }
         let capacity = body.get("sku").and_then(|sku| sku.get("capacity"));
