@@ -9,6 +9,8 @@ export interface Page<Item> extends AnyPage {
 export interface Resource<Properties> extends AnyResource {
   properties: Properties & Record<string, unknown>;
   systemData?: { createdAt?: string; createdBy?: string; lastModifiedAt?: string };
+  /** Which state of it this is, where it can be changed from that state alone. */
+  etag?: string;
 }
 
 export interface Workspace {
@@ -23,6 +25,8 @@ export interface Session {
   workspaces: Workspace[];
   everywhere: Workspace["role"] | null;
   version: string;
+  /** Where other machines find the server, whatever this browser calls it. */
+  address: string;
   until: string | null;
 }
 
@@ -100,14 +104,21 @@ export interface Queue {
   more: boolean;
 }
 
-export interface PersonUse {
-  user: string;
+export interface Use {
   jobs: number;
   cpus: number;
   memoryBytes: number;
   gpus: number;
   /** In the last seven days. */
   coreHours: number;
+}
+
+export type PersonUse = Use & { user: string };
+
+/** Of a workspace's people, and of all workspaces that the reader may see. */
+export interface UsageOf {
+  value: PersonUse[];
+  workspaces?: (Use & { workspace: string })[];
 }
 
 export interface Limits {
@@ -154,12 +165,8 @@ export interface Run {
 export interface Runs {
   runs?: Run[];
   next_page_token?: string;
-}
-
-export interface Experiment {
-  experiment_id: string;
-  name: string;
-  lifecycle_stage: string;
+  /** Where it was asked for: counted up to a limit where a filter has to look at each. */
+  total?: { runs: number; at_least: boolean };
 }
 
 export interface Point {
@@ -240,6 +247,8 @@ export interface ComputeProperties {
   provisioningState: string;
   description?: string;
   resourceId?: string;
+  /** Where they were asked for. */
+  nodes?: Node[];
   properties?: {
     /** Of a machine; of a cluster, what its nodes have together. */
     capacity?: Record<string, string> | Shared;
@@ -348,7 +357,10 @@ export interface EndpointProperties {
   scoringUri?: string;
   provisioningState?: string;
   traffic?: Record<string, number>;
+  mirrorTraffic?: Record<string, number>;
   description?: string;
+  /** Whether it answers (`peregrine.health`), and why not (`peregrine.state`). */
+  properties?: Record<string, string>;
 }
 
 export interface ScheduleProperties {
