@@ -1,6 +1,9 @@
 // What the answers hold beyond their envelope, as far as the pages read it.
 import type { Page as AnyPage, Resource as AnyResource } from "./routes.ts";
 
+// These are described whole in the document of the API.
+export type { PersonUse, Queue, Team, Teams, UsageOf, Waiting, WorkspaceUse } from "./routes.ts";
+
 export interface Page<Item> extends AnyPage {
   value: Item[];
   nextLink?: string | null;
@@ -86,41 +89,6 @@ export interface Why {
   events: { at: string; kind: string; text: string }[];
 }
 
-/** A job that waits. */
-export interface Waiting {
-  name: string;
-  displayName: string;
-  user: string;
-  target: string;
-  since: string;
-  note: string;
-  ahead: number;
-  /** When there may be room for it, in words. */
-  expected: string | null;
-}
-
-export interface Queue {
-  value: Waiting[];
-  more: boolean;
-}
-
-export interface Use {
-  jobs: number;
-  cpus: number;
-  memoryBytes: number;
-  gpus: number;
-  /** In the last seven days. */
-  coreHours: number;
-}
-
-export type PersonUse = Use & { user: string };
-
-/** Of a workspace's people, and of all workspaces that the reader may see. */
-export interface UsageOf {
-  value: PersonUse[];
-  workspaces?: (Use & { workspace: string })[];
-}
-
 export interface Limits {
   cpus: number | null;
   memoryBytes: number | null;
@@ -136,11 +104,6 @@ export interface Quota {
   limits: Limits;
   described: string;
   inUse: (Limits & { user: string })[];
-}
-
-export interface Team {
-  name: string;
-  people: string[];
 }
 
 export interface KeyValue {
