@@ -21,8 +21,13 @@ function one(kind, schema) {
       return "string";
     case "null":
       return "null";
+    case "number":
+    case "integer":
+      return "number";
+    case "boolean":
+      return "boolean";
     case "array":
-      return "unknown[]";
+      return `${schema.items ? type(schema.items) : "unknown"}[]`;
     case "object": {
       const fields = Object.entries(schema.properties ?? {});
       if (fields.length === 0) return "Record<string, unknown>";

@@ -1,8 +1,8 @@
-// The picture of the README: real jobs that are compared, as the studio shows them.
+// The pictures of the README and of the guide: real jobs that are compared, and the table they are chosen from.
 import { writeFileSync } from "node:fs";
 import { browse, World } from "./world.mjs";
 
-const [target] = process.argv.slice(2);
+const [compared, listed] = process.argv.slice(2);
 const world = new World();
 try {
   const rates = [0.02, 0.05, 0.1, 0.2, 0.35, 0.6];
@@ -15,7 +15,12 @@ try {
   await page.getByRole("img", { name: /runs across/ }).waitFor();
   await page.locator(".plot canvas").nth(2).waitFor();
   await page.evaluate(() => document.fonts.ready);
-  writeFileSync(target, await page.screenshot());
+  writeFileSync(compared, await page.screenshot());
+  await page.setViewportSize({ width: 1280, height: 520 });
+  const columns = encodeURIComponent(["params.rate", "params.depth", "metrics.loss", "metrics.accuracy"].join("\n"));
+  await page.goto(`${world.url}/studio/default/jobs?columns=${columns}&order=${encodeURIComponent("metrics.`loss` ASC")}`);
+  for (const name of ["0.6", "0.35", "0.2"]) await page.getByLabel(`Choose resnet rate ${name}`, { exact: true }).check();
+  writeFileSync(listed, await page.screenshot());
   await browser.close();
 } finally {
   world.end();

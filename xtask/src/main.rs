@@ -34,7 +34,7 @@ usage: cargo xtask <command>
   postgres        the integration tests of server and controller with their records in Postgres
   e2e [filter]    build the release binary, then run tests/e2e against it
   examples        build the release binary, then run every job file under examples/
-  studio          the studio's types and its stories in a browser; `studio shot` draws the picture of the README
+  studio          the studio's types and its stories in a browser; `studio shot` draws the pictures of the README and the guide
   dev             run a server in the foreground with its state in .dev/
   gen [--check]   write docs/reference, the chart and definitions from the binary; with --check, only say what would change
   tidy            crate edges, module docs, names, links in documents, sizes

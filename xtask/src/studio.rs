@@ -19,6 +19,7 @@ const STORIES: &[&str] = &[
     "tests/studio/stories.test.mjs",
     "tests/studio/serving.test.mjs",
     "tests/studio/work.test.mjs",
+    "tests/studio/lists.test.mjs",
     "tests/studio/faults.test.mjs",
     "tests/studio/security.test.mjs",
 ];
@@ -42,11 +43,11 @@ pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
     })
 }
 
-/// Draws the picture of the README anew.
+/// Draws the pictures of the README and of the guide anew.
 pub(crate) fn shot(sh: &Shell) -> Result<(), Failed> {
     let sh =
         browsing(sh)?.ok_or_else(|| Failed::Check("there is no Chromium; `cargo xtask setup` installs one".into()))?;
-    sh.run("node", &["tests/studio/shot.mjs", "docs/studio.png"])
+    sh.run("node", &["tests/studio/shot.mjs", "docs/studio.png", "docs/guides/studio.png"])
 }
 
 /// The shell with what the browser's scripts need, and the release binary built.

@@ -6,6 +6,7 @@
 mod documents;
 mod edges;
 mod lexer;
+mod scripts;
 mod sources;
 
 use std::fs;
@@ -43,6 +44,7 @@ pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
         marks(file, &mut report);
         match file.path.rsplit('.').next() {
             Some("rs") => sources::check(file, &mut report),
+            Some("ts" | "tsx") => scripts::check(file, &mut report),
             Some("md") => documents::check(file, &sh.root, &mut report),
             _ => {}
         }

@@ -1,7 +1,9 @@
 //! The OpenAPI document: the route table in other words.
 //!
-//! Bodies are described by their envelope only: what a client sends beyond what this version knows is kept and given
-//! back, so a closed description would be wrong.
+//! Bodies of other dialects are described by their envelope only: what a client sends beyond what this version knows is kept
+//! and given back, so a closed description would be wrong. Those of our own are described whole (`own`).
+
+mod own;
 
 use crate::routes::{self, Access, Route};
 use serde_json::{Map, Value, json};
@@ -141,7 +143,7 @@ fn success(route: &Route) -> Value {
         id if LISTS.contains(&id) => json!({"$ref": "#/components/schemas/Page"}),
         id if RESOURCES.contains(&id) => json!({"$ref": "#/components/schemas/Resource"}),
         _ if route.method == "DELETE" => return json!({"description": "gone, or on its way"}),
-        _ => json!({}),
+        id => own::reply(id),
     };
     json!({"description": "what was asked for", "content": {"application/json": {"schema": schema}}})
 }
@@ -162,7 +164,7 @@ fn refusal(route: &Route) -> Value {
 
 fn schemas() -> Value {
     let text = json!({"type": "string"});
-    json!({
+    let mut all = json!({
         "Resource": {
             "type": "object", "required": ["id", "name", "type", "properties"],
             "properties": {"id": text, "name": text, "type": text, "properties": {"type": "object"}},
@@ -185,7 +187,9 @@ fn schemas() -> Value {
             "type": "object", "required": ["error", "error_description"],
             "properties": {"error": text, "error_description": text},
         },
-    })
+    });
+    own::schemas().into_iter().for_each(|(name, schema)| all[name] = schema);
+    all
 }
 
 #[cfg(test)]
@@ -197,7 +201,7 @@ mod tests {
         let described = openapi("1");
         let count: usize = described["paths"].as_object().unwrap().values().map(|p| p.as_object().unwrap().len()).sum();
         assert_eq!(count, routes::all().count());
-        for id in LISTS.iter().chain(RESOURCES) {
+        for id in LISTS.iter().chain(RESOURCES).chain(own::REPLIES.iter().map(|(id, _)| id)) {
             assert!(routes::all().any(|route| route.id == *id), "{id}");
         }
     }

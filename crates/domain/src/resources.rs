@@ -56,6 +56,16 @@ impl Resources {
         }
     }
 
+    /// How many of these `free` has room for; what asks for nothing is not counted.
+    pub fn count_in(&self, free: &Resources) -> u64 {
+        let each = [
+            free.cpu_milli.checked_div(self.cpu_milli),
+            free.memory_bytes.checked_div(self.memory_bytes),
+            free.gpus.checked_div(self.gpus).map(u64::from),
+        ];
+        each.into_iter().flatten().min().unwrap_or(0)
+    }
+
     /// `2 CPUs, 4 GiB memory, 1 GPU`, leaving out what is zero.
     pub fn humane(&self) -> String {
         let mut parts = vec![match self.cpu_milli {

@@ -18,9 +18,10 @@ pub use tables::{
     Act, AssetKey, AssetRow, AuditRow, Child, ChildOf, Choice, ClusterRow, ComputeRow, DEFAULT_EXPERIMENT,
     DatastoreRow, DeliveryRow, EventRow, ExperimentRow, HERE, HeldRow, HolderJob, InUse, JobFilter, JobPage, JobRow,
     Latest, LoggedModelRow, MachinePart, MachineRow, ModelPoint, NOWHERE, NewJob, NewRun, NodeRow, OperationRow,
-    POOLED, PrincipalRow, Purged, QueuedJob, REPLICA, RecordFilter, RecordKey, RecordRow, ReplicaRow, RunInput,
-    RunModel, RunQuery, RunRow, ScheduleEvent, ScheduleRow, ScheduleRun, ServingKey, ServingRow, Since, Stopped,
-    TargetRow, TargetState, Texts, Used, UserRow, VersionFilter, WorkspaceRow, acting, digest_of, site_name,
+    POOLED, PrincipalRow, Purged, QueuedJob, REPLICA, RecordFilter, RecordKey, RecordRow, ReplicaRow, RunCount,
+    RunInput, RunModel, RunPlace, RunQuery, RunRow, ScheduleEvent, ScheduleRow, ScheduleRun, ServingKey, ServingRow,
+    Since, Stopped, TargetRow, TargetState, Texts, Used, UserRow, VersionFilter, WorkspaceRow, acting, digest_of,
+    site_name,
 };
 
 use std::{

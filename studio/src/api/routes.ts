@@ -6,6 +6,13 @@ export interface Page { value: unknown[]; nextLink?: string | null }
 export interface Error { error: { code: string; message: string; details: unknown[] } }
 export interface MlflowError { error_code: string; message: string }
 export interface OAuthError { error: string; error_description: string }
+export interface Waiting { name: string; displayName: string; user: string; target: string; since: string; note: string; ahead: number; expected: string | null }
+export interface Queue { value: Waiting[]; more: boolean }
+export interface PersonUse { user: string; jobs: number; cpus: number; memoryBytes: number; gpus: number; coreHours: number }
+export interface WorkspaceUse { workspace: string; jobs: number; cpus: number; memoryBytes: number; gpus: number; coreHours: number }
+export interface UsageOf { value: PersonUse[]; workspaces?: WorkspaceUse[] }
+export interface Team { name: string; people: string[] }
+export interface Teams { value: Team[] }
 
 /** whether the process is alive */
 export const health: Route<"/healthz", unknown> = { method: "GET", path: "/healthz" };
@@ -42,13 +49,13 @@ export const quotas: Route<"/subscriptions/{subscription}/resourceGroups/{group}
 /** set a quota; one without amounts is taken away */
 export const quota_put: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/quotas", unknown> = { method: "PUT", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/quotas" };
 /** the teams of the workspace: people who may share a quota */
-export const teams: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/teams", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/teams" };
+export const teams: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/teams", Teams> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/teams" };
 /** make a team, or say anew who is in it */
 export const team_put: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/teams/{name}", unknown> = { method: "PUT", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/teams/{name}" };
 /** take a team away that has no quota */
 export const team_delete: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/teams/{name}", unknown> = { method: "DELETE", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/teams/{name}" };
 /** who has what now, and who has used how much in the last week */
-export const usage: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/usage", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/usage" };
+export const usage: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/usage", UsageOf> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/usage" };
 /** changes and refusals in the workspace, newest first */
 export const workspace_audit: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/audit", Page> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/audit" };
 /** a link that opens the studio once, soon */
@@ -94,7 +101,7 @@ export const job_cancel: Route<"/subscriptions/{subscription}/resourceGroups/{gr
 /** whether a job that was asked to stop has gone */
 export const job_canceled: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/cancel", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/cancel" };
 /** the jobs that wait: why, for how many others, and until when */
-export const queue: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/queue", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/queue" };
+export const queue: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/queue", Queue> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/queue" };
 /** where a job is, and why */
 export const job_why: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/why", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/jobs/{name}/why" };
 /** a stream to a service of a job that runs, on `node` */

@@ -1,6 +1,9 @@
 // What the answers hold beyond their envelope, as far as the pages read it.
 import type { Page as AnyPage, Resource as AnyResource } from "./routes.ts";
 
+// These are described whole in the document of the API.
+export type { PersonUse, Queue, Team, Teams, UsageOf, Waiting, WorkspaceUse } from "./routes.ts";
+
 export interface Page<Item> extends AnyPage {
   value: Item[];
   nextLink?: string | null;
@@ -9,6 +12,8 @@ export interface Page<Item> extends AnyPage {
 export interface Resource<Properties> extends AnyResource {
   properties: Properties & Record<string, unknown>;
   systemData?: { createdAt?: string; createdBy?: string; lastModifiedAt?: string };
+  /** Which state of it this is, where it can be changed from that state alone. */
+  etag?: string;
 }
 
 export interface Workspace {
@@ -23,6 +28,8 @@ export interface Session {
   workspaces: Workspace[];
   everywhere: Workspace["role"] | null;
   version: string;
+  /** Where other machines find the server, whatever this browser calls it. */
+  address: string;
   until: string | null;
 }
 
@@ -82,34 +89,6 @@ export interface Why {
   events: { at: string; kind: string; text: string }[];
 }
 
-/** A job that waits. */
-export interface Waiting {
-  name: string;
-  displayName: string;
-  user: string;
-  target: string;
-  since: string;
-  note: string;
-  ahead: number;
-  /** When there may be room for it, in words. */
-  expected: string | null;
-}
-
-export interface Queue {
-  value: Waiting[];
-  more: boolean;
-}
-
-export interface PersonUse {
-  user: string;
-  jobs: number;
-  cpus: number;
-  memoryBytes: number;
-  gpus: number;
-  /** In the last seven days. */
-  coreHours: number;
-}
-
 export interface Limits {
   cpus: number | null;
   memoryBytes: number | null;
@@ -125,11 +104,6 @@ export interface Quota {
   limits: Limits;
   described: string;
   inUse: (Limits & { user: string })[];
-}
-
-export interface Team {
-  name: string;
-  people: string[];
 }
 
 export interface KeyValue {
@@ -154,12 +128,8 @@ export interface Run {
 export interface Runs {
   runs?: Run[];
   next_page_token?: string;
-}
-
-export interface Experiment {
-  experiment_id: string;
-  name: string;
-  lifecycle_stage: string;
+  /** Where it was asked for: counted up to a limit where a filter has to look at each. */
+  total?: { runs: number; at_least: boolean };
 }
 
 export interface Point {
@@ -240,6 +210,8 @@ export interface ComputeProperties {
   provisioningState: string;
   description?: string;
   resourceId?: string;
+  /** Where they were asked for. */
+  nodes?: Node[];
   properties?: {
     /** Of a machine; of a cluster, what its nodes have together. */
     capacity?: Record<string, string> | Shared;
@@ -350,7 +322,10 @@ export interface EndpointProperties {
   scoringUri?: string;
   provisioningState?: string;
   traffic?: Record<string, number>;
+  mirrorTraffic?: Record<string, number>;
   description?: string;
+  /** Whether it answers (`peregrine.health`), and why not (`peregrine.state`). */
+  properties?: Record<string, string>;
 }
 
 export interface ScheduleProperties {

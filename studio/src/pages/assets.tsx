@@ -1,10 +1,12 @@
 // Models, data, environments and components: names, their versions, what is known of one.
 import { useState } from "react";
 import { ask } from "../api/call.ts";
-import { asset_put, asset_versions, assets } from "../api/routes.ts";
-import type { Asset, Page } from "../api/shapes.ts";
+import { asset_get, asset_put, asset_versions, assets } from "../api/routes.ts";
+import type { Asset } from "../api/shapes.ts";
+import { all } from "../parts/all.ts";
 import { useData } from "../parts/data.ts";
-import { at } from "../parts/place.ts";
+import { Anchor, Linked } from "../parts/linked.tsx";
+import { at, usePlace } from "../parts/place.ts";
 import { useScope } from "../parts/scope.ts";
 import { Ago, Card, Copy, Empty, Facts, Link, List, Problem, Tags, Wait } from "../parts/show.tsx";
 import { yaml } from "../parts/yaml.ts";
@@ -26,7 +28,7 @@ function Names({ kind }: { kind: string }) {
   const { names, workspace } = useScope();
   const [noun = "", about = ""] = NOUNS[kind] ?? [];
   const [wanted, setWanted] = useState("");
-  const found = useData(kind, (signal) => ask<Page<Asset>>(assets, { ...names, kind }, { query: { $top: 1000 }, signal }), 10_000);
+  const found = useData(kind, (signal) => all<Asset>(assets, { ...names, kind }, { signal }), 10_000);
   return (
     <>
       <h1>{kind.charAt(0).toUpperCase() + kind.slice(1)}</h1>
@@ -61,10 +63,22 @@ function Names({ kind }: { kind: string }) {
   );
 }
 
+/** So many versions are drawn at first, and with each press on the button below them. */
+const DRAWN = 20;
+
 function Versions({ kind, name }: { kind: string; name: string }) {
   const { names, workspace } = useScope();
   const [noun = ""] = NOUNS[kind] ?? [];
-  const versions = useData(`${kind} ${name}`, (signal) => ask<Page<Asset>>(asset_versions, { ...names, kind, name }, { signal }), 10_000);
+  const [most, setMost] = useState(DRAWN);
+  const linked = usePlace().query.get("version") ?? "";
+  const load = async (signal: AbortSignal) => {
+    const found = await all<Asset>(asset_versions, { ...names, kind, name }, { signal });
+    // One that an address names is shown first, though it be archived.
+    const known = found.value.find((version) => version.name === linked);
+    const named = known ?? (linked === "" ? undefined : await ask<Asset>(asset_get, { ...names, kind, name, version: linked }, { signal }));
+    return { ...found, value: named === undefined ? found.value : [named, ...found.value.filter((version) => version !== known)] };
+  };
+  const versions = useData(`${kind} ${name} ${linked}`, load, 10_000);
   return (
     <>
       <p className="crumbs">
@@ -76,11 +90,20 @@ function Versions({ kind, name }: { kind: string; name: string }) {
           value.length === 0 ? (
             <Empty>It has no version that is not archived.</Empty>
           ) : (
-            <div className="cards wide">
-              {value.map((version) => (
-                <Version key={version.name} kind={kind} noun={noun} name={name} version={version} changed={versions.again} />
-              ))}
-            </div>
+            <>
+              <div className="cards wide">
+                {value.slice(0, most).map((version) => (
+                  <Linked key={version.name} here={version.name === linked}>
+                    <Version kind={kind} noun={noun} name={name} version={version} changed={versions.again} />
+                  </Linked>
+                ))}
+              </div>
+              {value.length > most && (
+                <button type="button" onClick={() => setMost(most + DRAWN)}>
+                  Show more of {value.length} versions
+                </button>
+              )}
+            </>
           )
         }
       </Wait>
@@ -109,13 +132,16 @@ function Version({ kind, noun, name, version, changed }: { kind: string; noun: s
     <Card
       title={`Version ${version.name}`}
       aside={
-        works && (
-          <span className="bar">
-            {kind === "models" && <button type="button" className="quiet" onClick={() => setDeploying(true)}>Deploy…</button>}
-            <button type="button" className="quiet" onClick={tag}>Tag…</button>
-            <button type="button" className="quiet" onClick={() => put({ isArchived: true })}>Archive</button>
-          </span>
-        )
+        <span className="bar">
+          {works && (
+            <>
+              {kind === "models" && <button type="button" className="quiet" onClick={() => setDeploying(true)}>Deploy…</button>}
+              <button type="button" className="quiet" onClick={tag}>Tag…</button>
+              <button type="button" className="quiet" onClick={() => put({ isArchived: true })}>Archive</button>
+            </>
+          )}
+          <Anchor to={at(workspace.name, [kind, name], { version: version.name })} name={`version ${version.name}`} />
+        </span>
       }
     >
       {problem !== undefined && <Problem error={problem} />}

@@ -2,7 +2,8 @@
 import { useState } from "react";
 import { ask } from "../api/call.ts";
 import { batch_deployments, batch_endpoint_get, batch_endpoint_jobs, batch_endpoint_put, batch_endpoints, batch_score } from "../api/routes.ts";
-import type { BatchDeployment, BatchEndpoint, BatchJob, Page } from "../api/shapes.ts";
+import type { BatchDeployment, BatchEndpoint, BatchJob } from "../api/shapes.ts";
+import { all, onlyIf } from "../parts/all.ts";
 import { useData } from "../parts/data.ts";
 import { Choice, Field, Form } from "../parts/form.tsx";
 import { at, go } from "../parts/place.ts";
@@ -11,6 +12,8 @@ import { Ago, Badge, Card, Copy, Empty, Facts, Link, List, Problem, Wait } from 
 import { short } from "../parts/words.ts";
 
 const EVERY_MS = 4000;
+/** Of a busy endpoint, the newest jobs are enough. */
+const JOBS = 500;
 
 export function Batch({ name }: { name: string | undefined }) {
   return name === undefined ? <All /> : <One name={name} />;
@@ -18,17 +21,18 @@ export function Batch({ name }: { name: string | undefined }) {
 
 function All() {
   const { names, workspace } = useScope();
-  const found = useData("batch", (signal) => ask<Page<BatchEndpoint>>(batch_endpoints, names, { signal }), EVERY_MS);
+  const found = useData("batch", (signal) => all<BatchEndpoint>(batch_endpoints, names, { signal }), EVERY_MS);
   return (
     <>
       <h1>Batch endpoints</h1>
       <Wait on={found}>
-        {({ value }) =>
+        {({ value, nextLink }) =>
           value.length === 0 ? (
             <Empty command="peregrine batch-endpoint create -f endpoint.yml">No batch endpoint yet. Make one, then put a deployment behind it:</Empty>
           ) : (
             <List
               label="Batch endpoints"
+              more={Boolean(nextLink)}
               rows={value}
               id={(one) => one.name}
               columns={[
@@ -51,10 +55,10 @@ function One({ name }: { name: string }) {
   const [calling, setCalling] = useState(false);
   const [problem, setProblem] = useState<Error>();
   const endpoint = useData(`batch ${name}`, (signal) => ask<BatchEndpoint>(batch_endpoint_get, params, { signal }), EVERY_MS);
-  const deployments = useData(`batch deployments ${name}`, (signal) => ask<Page<BatchDeployment>>(batch_deployments, params, { signal }), EVERY_MS);
-  const jobs = useData(`batch jobs ${name}`, (signal) => ask<Page<BatchJob>>(batch_endpoint_jobs, params, { signal }), EVERY_MS);
+  const deployments = useData(`batch deployments ${name}`, (signal) => all<BatchDeployment>(batch_deployments, params, { signal }), EVERY_MS);
+  const jobs = useData(`batch jobs ${name}`, (signal) => all<BatchJob>(batch_endpoint_jobs, params, { signal }, JOBS), EVERY_MS);
   const prefer = (one: BatchEndpoint, deploymentName: string) =>
-    ask(batch_endpoint_put, params, { body: { ...one, properties: { ...one.properties, defaults: { deploymentName } } } }).then(endpoint.again, setProblem);
+    ask(batch_endpoint_put, params, { body: { ...one, properties: { ...one.properties, defaults: { deploymentName } } }, headers: onlyIf(one) }).then(endpoint.again, setProblem);
   return (
     <>
       <p className="crumbs">
@@ -113,7 +117,7 @@ function One({ name }: { name: string }) {
               </Card>
             </div>
             <Card title="Jobs">
-              <Wait on={jobs}>{({ value }) => <Jobs jobs={value} />}</Wait>
+              <Wait on={jobs}>{({ value, nextLink }) => <Jobs jobs={value} more={Boolean(nextLink)} />}</Wait>
             </Card>
             {calling && <Call name={name} deployments={deployments.data?.value.map((each) => each.name) ?? []} close={() => setCalling(false)} />}
           </>
@@ -123,12 +127,13 @@ function One({ name }: { name: string }) {
   );
 }
 
-function Jobs({ jobs }: { jobs: BatchJob[] }) {
+function Jobs({ jobs, more }: { jobs: BatchJob[]; more: boolean }) {
   const { workspace } = useScope();
   if (jobs.length === 0) return <Empty>It was not called yet.</Empty>;
   return (
     <List
       label="Jobs"
+      more={more}
       rows={jobs}
       id={(job) => job.name}
       columns={[

@@ -3,7 +3,10 @@ import { useState } from "react";
 import { ask } from "../api/call.ts";
 import { computes, workspace_usages } from "../api/routes.ts";
 import type { Amounts, Compute, Page, Shared, Usage } from "../api/shapes.ts";
+import { all } from "../parts/all.ts";
 import { useData } from "../parts/data.ts";
+import { Anchor, Linked } from "../parts/linked.tsx";
+import { at, usePlace } from "../parts/place.ts";
 import { useScope } from "../parts/scope.ts";
 import { Badge, Card, Facts, List, Wait } from "../parts/show.tsx";
 import { bytes, span } from "../parts/words.ts";
@@ -26,7 +29,8 @@ const KINDS: [Kind, string][] = [
 export function ComputePage() {
   const { names, works } = useScope();
   const [attaching, setAttaching] = useState<Kind>();
-  const targets = useData("computes", (signal) => ask<Page<Compute>>(computes, names, { signal }), EVERY_MS);
+  const targets = useData("computes", (signal) => all<Compute>(computes, names, { query: { nodes: "true" }, signal }), EVERY_MS);
+  const { query } = usePlace();
   const usages = useData("usages", (signal) => ask<Page<Usage>>(workspace_usages, names, { signal }), EVERY_MS);
   return (
     <>
@@ -51,7 +55,9 @@ export function ComputePage() {
         {({ value }) => (
           <div className="cards wide">
             {value.map((target) => (
-              <Target key={target.name} target={target} changed={targets.again} />
+              <Linked key={target.name} here={target.name === query.get("target")}>
+                <Target target={target} changed={targets.again} />
+              </Linked>
             ))}
           </div>
         )}
@@ -63,7 +69,7 @@ export function ComputePage() {
 }
 
 function Target({ target, changed }: { target: Compute; changed: () => void }) {
-  const { works } = useScope();
+  const { works, workspace } = useScope();
   const [resizing, setResizing] = useState(false);
   const { properties } = target;
   const inner = properties.properties;
@@ -71,7 +77,7 @@ function Target({ target, changed }: { target: Compute; changed: () => void }) {
   const managed = properties.computeType === "AmlCompute";
   const types = Object.entries(inner?.instanceTypes ?? {});
   return (
-    <Card title={target.name} aside={<Badge status={properties.provisioningState} />}>
+    <Card title={target.name} aside={<span className="aside"><Badge status={properties.provisioningState} /><Anchor to={at(workspace.name, ["compute"], { target: target.name })} name={target.name} /></span>}>
       <Facts
         facts={[
           ["Kind", properties.computeType],
@@ -89,7 +95,7 @@ function Target({ target, changed }: { target: Compute; changed: () => void }) {
       />
       {managed && works && <button type="button" onClick={() => setResizing(true)}>Resize…</button>}
       {target.name !== "local" && <Checks target={target} changed={changed} />}
-      {!pool && <Nodes target={target} />}
+      {!pool && <Nodes target={target} changed={changed} />}
       {types.length > 0 && (
         <details>
           <summary>Instance types ({types.length})</summary>

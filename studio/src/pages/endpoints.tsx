@@ -2,12 +2,15 @@
 import { lazy } from "react";
 import { ask } from "../api/call.ts";
 import { online_deployments, online_endpoint_get, online_endpoints } from "../api/routes.ts";
-import type { Deployment, Endpoint, Page } from "../api/shapes.ts";
+import type { Deployment, Endpoint } from "../api/shapes.ts";
+import { all } from "../parts/all.ts";
 import { useData } from "../parts/data.ts";
-import { at } from "../parts/place.ts";
+import { Linked } from "../parts/linked.tsx";
+import { at, usePlace } from "../parts/place.ts";
 import { useScope } from "../parts/scope.ts";
-import { Badge, Card, Copy, Empty, Facts, Link, List, Tabs, Wait } from "../parts/show.tsx";
+import { Card, Copy, Empty, Facts, Link, List, Tabs, Wait } from "../parts/show.tsx";
 import { DeploymentCard } from "./endpoint/deployment.tsx";
+import { Health } from "./endpoint/health.tsx";
 import { Keys } from "./endpoint/keys.tsx";
 import { Traffic } from "./endpoint/traffic.tsx";
 import { Try } from "./endpoint/try.tsx";
@@ -23,22 +26,23 @@ export function Endpoints({ name, tab }: { name: string | undefined; tab: string
 
 function All() {
   const { names, workspace } = useScope();
-  const found = useData("endpoints", (signal) => ask<Page<Endpoint>>(online_endpoints, names, { signal }), EVERY_MS);
+  const found = useData("endpoints", (signal) => all<Endpoint>(online_endpoints, names, { signal }), EVERY_MS);
   return (
     <>
       <h1>Endpoints</h1>
       <Wait on={found}>
-        {({ value }) =>
+        {({ value, nextLink }) =>
           value.length === 0 ? (
             <Empty command="peregrine online-endpoint create -f endpoint.yml">No endpoint yet. Make one, then put a deployment behind it:</Empty>
           ) : (
             <List
               label="Endpoints"
+              more={Boolean(nextLink)}
               rows={value}
               id={(one) => one.name}
               columns={[
                 ["Name", (one) => <Link to={at(workspace.name, ["endpoints", one.name])}>{one.name}</Link>],
-                ["State", (one) => <Badge status={one.properties.provisioningState ?? ""} />],
+                ["Health", (one) => <Health endpoint={one} />],
                 ["Traffic", (one) => traffic(one.properties.traffic)],
                 ["Opened by", (one) => one.properties.authMode],
               ]}
@@ -59,8 +63,9 @@ function traffic(shares: Record<string, number> | undefined): string {
 function One({ name, tab }: { name: string; tab: string }) {
   const { names, workspace, works } = useScope();
   const params = { ...names, name };
+  const linked = usePlace().query.get("deployment");
   const endpoint = useData(`endpoint ${name}`, (signal) => ask<Endpoint>(online_endpoint_get, params, { signal }), EVERY_MS);
-  const deployments = useData(`deployments ${name}`, (signal) => ask<Page<Deployment>>(online_deployments, params, { signal }), EVERY_MS);
+  const deployments = useData(`deployments ${name}`, (signal) => all<Deployment>(online_deployments, params, { signal }), EVERY_MS);
   const tabs: [string, string][] = [
     ["overview", "Overview"],
     ...(works ? ([["test", "Test"]] as [string, string][]) : []),
@@ -77,7 +82,7 @@ function One({ name, tab }: { name: string; tab: string }) {
           <>
             <header className="bar">
               <h1>{name}</h1>
-              <Badge status={one.properties.provisioningState ?? ""} />
+              <Health endpoint={one} />
             </header>
             <Tabs label="Parts of the endpoint" tabs={tabs} here={tab} to={(part) => at(workspace.name, ["endpoints", name, part])} />
             {tab === "overview" && (
@@ -105,7 +110,9 @@ function One({ name, tab }: { name: string; tab: string }) {
           {({ value }) => (
             <div className="cards wide">
               {value.map((one) => (
-                <DeploymentCard key={one.name} endpoint={name} deployment={one} />
+                <Linked key={one.name} here={one.name === linked}>
+                  <DeploymentCard endpoint={name} deployment={one} />
+                </Linked>
               ))}
             </div>
           )}

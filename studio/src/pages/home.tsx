@@ -1,13 +1,15 @@
 // What is going on: at work, waiting and why, failed lately, and how full the machines are.
 import { ask } from "../api/call.ts";
 import { online_endpoints, queue, workspace_usages } from "../api/routes.ts";
-import type { EndpointProperties, Page, Queue, Resource, Run, Usage } from "../api/shapes.ts";
+import type { Endpoint, Page, Queue, Run, Usage } from "../api/shapes.ts";
+import { all } from "../parts/all.ts";
 import { useData } from "../parts/data.ts";
 import { at } from "../parts/place.ts";
 import { isJob, search } from "../parts/runs.ts";
 import { useScope } from "../parts/scope.ts";
 import { Ago, Badge, Card, Empty, Link, Said, Wait } from "../parts/show.tsx";
 import { span, status } from "../parts/words.ts";
+import { Health, worstFirst } from "./endpoint/health.tsx";
 
 const EVERY_MS = 3000;
 const SHOWN = 8;
@@ -20,7 +22,7 @@ export function Home() {
   const failed = useData("failed", runs("FAILED"), EVERY_MS);
   const waiting = useData("waiting", (signal) => ask<Queue>(queue, names, { signal }), EVERY_MS);
   const usages = useData("usages", (signal) => ask<Page<Usage>>(workspace_usages, names, { signal }), EVERY_MS);
-  const endpoints = useData("endpoints", (signal) => ask<Page<Resource<EndpointProperties>>>(online_endpoints, names, { signal }), 10_000);
+  const endpoints = useData("endpoints", (signal) => all<Endpoint>(online_endpoints, names, { signal }), EVERY_MS);
   const nothing = [running, failed].every(({ data }) => data?.runs.length === 0) && waiting.data?.value.length === 0;
   const latest = useData("latest", (signal) => search(names, { limit: SHOWN }, signal), EVERY_MS);
   return (
@@ -70,10 +72,10 @@ export function Home() {
                 <Empty command="peregrine online-endpoint create -f endpoint.yml">No endpoint yet.</Empty>
               ) : (
                 <ul className="plain">
-                  {value.slice(0, SHOWN).map((one) => (
+                  {worstFirst(value).slice(0, SHOWN).map((one) => (
                     <li key={one.name}>
                       <Link to={at(workspace.name, ["endpoints", one.name])}>{one.name}</Link>
-                      <Badge status={one.properties.provisioningState ?? ""} />
+                      <Health endpoint={one} />
                     </li>
                   ))}
                 </ul>

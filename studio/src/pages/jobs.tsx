@@ -1,10 +1,10 @@
 // All jobs and runs of the workspace: MLflow's filter and order, any param, metric or tag as a column, live.
 import { useCallback, useMemo, useState } from "react";
 import { ask } from "../api/call.ts";
-import { job_cancel, job_delete, job_get, job_put, mlflow_run_delete } from "../api/routes.ts";
-import type { Job, Run } from "../api/shapes.ts";
+import { job_cancel, job_delete, mlflow_run_delete, mlflow_set_tag } from "../api/routes.ts";
+import type { Run } from "../api/shapes.ts";
 import { ask as askPlace, at, go, usePlace } from "../parts/place.ts";
-import { type Column, Rows } from "../parts/rows.tsx";
+import { type Column, Rows, type Sorted } from "../parts/rows.tsx";
 import { isJob, isOver } from "../parts/runs.ts";
 import { useScope } from "../parts/scope.ts";
 import { Ago, Badge, Empty, Link, Problem } from "../parts/show.tsx";
@@ -19,21 +19,23 @@ export function Jobs() {
   const order = query.get("order") ?? "";
   const columns = useMemo(() => (query.get("columns") ?? "").split("\n").filter(Boolean), [query.get("columns")]);
   const runs = useRuns(names, { filter, order, experiment: query.get("experiment") ?? "" });
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  // The runs themselves: one that was chosen stays chosen when its page is no longer loaded.
+  const [chosen, setChosen] = useState<ReadonlyMap<string, Run>>(new Map());
   const [problem, setProblem] = useState<Error>();
-  const choose = (id: string) =>
+  const choose = (run: Run) =>
     setChosen((old) => {
-      const next = new Set(old);
-      if (!next.delete(id)) next.add(id);
+      const next = new Map(old);
+      if (!next.delete(run.info.run_id)) next.set(run.info.run_id, run);
       return next;
     });
   const each = async (work: (run: Run) => Promise<unknown>) => {
     setProblem(undefined);
-    const all = runs.loaded().filter((run) => chosen.has(run.info.run_id));
-    const done = await Promise.allSettled(all.map(work));
+    const all = [...chosen].map(([id, run]): [string, Run] => [id, runs.find(id) ?? run]);
+    const done = await Promise.allSettled(all.map(([, run]) => work(run)));
     const failed = done.find((one) => one.status === "rejected");
     if (failed?.reason instanceof Error) setProblem(failed.reason);
-    else setChosen(new Set());
+    // What was refused stays chosen, to be tried again.
+    setChosen(new Map(all.filter((_, index) => done[index]?.status === "rejected")));
     runs.again();
   };
   const cancel = (run: Run) => (isJob(run) && !isOver(run.info.status) ? ask(job_cancel, { ...names, name: run.info.run_id }) : Promise.resolve());
@@ -41,12 +43,9 @@ export function Jobs() {
     isJob(run)
       ? ask(job_delete, { ...names, name: run.info.run_id })
       : ask(mlflow_run_delete, names, { body: { run_id: run.info.run_id } });
-  const tag = (pair: string) => async (run: Run) => {
+  const tag = (pair: string) => (run: Run) => {
     const [key = "", ...value] = pair.split("=");
-    const params = { ...names, name: run.info.run_id };
-    const job = await ask<Job>(job_get, params);
-    const tags = { ...job.properties.tags, [key.trim()]: value.join("=").trim() };
-    return ask<Job>(job_put, params, { body: { properties: { ...job.properties, tags } } });
+    return ask(mlflow_set_tag, names, { body: { run_id: run.info.run_id, key: key.trim(), value: value.join("=").trim() } });
   };
   const addTag = () => {
     const pair = window.prompt("Tag to add, as key=value");
@@ -59,7 +58,7 @@ export function Jobs() {
       <header className="bar">
         <h1>Jobs</h1>
         <span className="dim" role="status">
-          {runs.count > 0 && `${runs.known} loaded${runs.more ? ", more below" : ""}`}
+          {runs.said}
         </span>
       </header>
       <div className="bar">
@@ -70,7 +69,7 @@ export function Jobs() {
       {chosen.size > 0 && (
         <div className="bar chosen" role="toolbar" aria-label="Chosen jobs">
           <b>{chosen.size} chosen</b>
-          <button type="button" onClick={() => go(at(workspace.name, ["compare"], { runs: [...chosen].join(",") }))}>Compare</button>
+          <button type="button" onClick={() => go(at(workspace.name, ["compare"], { runs: [...chosen.keys()].join(",") }))}>Compare</button>
           {works && (
             <>
               <button type="button" onClick={() => void each(cancel)}>Cancel</button>
@@ -78,7 +77,7 @@ export function Jobs() {
               <button type="button" onClick={addTag}>Tag…</button>
             </>
           )}
-          <button type="button" className="quiet" onClick={() => setChosen(new Set())}>Clear</button>
+          <button type="button" className="quiet" onClick={() => setChosen(new Map())}>Clear</button>
         </div>
       )}
       {problem !== undefined && <Problem error={problem} />}
@@ -96,7 +95,7 @@ export function Jobs() {
   );
 }
 
-function tableColumns(workspace: string, extra: string[], chosen: ReadonlySet<string>, choose: (id: string) => void, order: string): Column<Run>[] {
+function tableColumns(workspace: string, extra: string[], chosen: ReadonlyMap<string, Run>, choose: (run: Run) => void, order: string): Column<Run>[] {
   const sort = (key: string, title: string) => {
     const next = order === `${key} DESC` ? `${key} ASC` : `${key} DESC`;
     const mark = order === `${key} DESC` ? " ▾" : order === `${key} ASC` ? " ▴" : "";
@@ -107,24 +106,26 @@ function tableColumns(workspace: string, extra: string[], chosen: ReadonlySet<st
       </button>
     );
   };
+  const sorted = (key: string): Sorted => (order === `${key} DESC` ? "descending" : order === `${key} ASC` ? "ascending" : "none");
   const fixed: Column<Run>[] = [
     {
       key: "choose",
       title: <span className="hidden">Choose</span>,
       px: 32,
-      cell: ({ info }) => (
-        <input type="checkbox" checked={chosen.has(info.run_id)} onChange={() => choose(info.run_id)} aria-label={`Choose ${info.run_name}`} />
+      cell: (run) => (
+        <input type="checkbox" checked={chosen.has(run.info.run_id)} onChange={() => choose(run)} aria-label={`Choose ${run.info.run_name}`} />
       ),
     },
     {
       key: "name",
+      sorted: sorted("attributes.run_name"),
       title: sort("attributes.run_name", "Name"),
       px: 180,
       grow: 2,
       cell: ({ info }) => <Link to={at(workspace, ["jobs", info.run_id])}>{info.run_name}</Link>,
     },
     { key: "status", title: "Status", px: 110, cell: ({ info }) => <Badge status={status(info.status)} /> },
-    { key: "start", title: sort("attributes.start_time", "Started"), px: 130, cell: ({ info }) => <Ago at={info.start_time} /> },
+    { key: "start", sorted: sorted("attributes.start_time"), title: sort("attributes.start_time", "Started"), px: 130, cell: ({ info }) => <Ago at={info.start_time} /> },
     {
       key: "took",
       title: "Took",
@@ -133,10 +134,10 @@ function tableColumns(workspace: string, extra: string[], chosen: ReadonlySet<st
     },
     { key: "user", title: "By", px: 80, grow: 1, cell: ({ info }) => info.user_id },
   ];
-  return [...fixed, ...extra.map((name) => extraColumn(name, sort))];
+  return [...fixed, ...extra.map((name) => extraColumn(name, sort, sorted))];
 }
 
-function extraColumn(name: string, sort: (key: string, title: string) => React.ReactNode): Column<Run> {
+function extraColumn(name: string, sort: (key: string, title: string) => React.ReactNode, sorted: (key: string) => Sorted): Column<Run> {
   const [kind = "", ...rest] = name.split(".");
   const key = rest.join(".");
   const quoted = `${kind}.\`${key}\``;
@@ -145,5 +146,5 @@ function extraColumn(name: string, sort: (key: string, title: string) => React.R
     const found = list?.find((one) => one.key === key)?.value;
     return found === undefined ? "" : kind === "metrics" ? number(found) : String(found);
   };
-  return { key: name, title: sort(quoted, key), px: 90, grow: 1, cell: (run) => <span title={value(run)}>{value(run)}</span> };
+  return { key: name, sorted: sorted(quoted), title: sort(quoted, key), px: 90, grow: 1, cell: (run) => <span title={value(run)}>{value(run)}</span> };
 }

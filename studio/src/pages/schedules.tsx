@@ -2,7 +2,8 @@
 import { useState } from "react";
 import { ask } from "../api/call.ts";
 import { schedule_get, schedule_put, schedule_trigger, schedules } from "../api/routes.ts";
-import type { Page, Schedule } from "../api/shapes.ts";
+import type { Schedule } from "../api/shapes.ts";
+import { all, onlyIf } from "../parts/all.ts";
 import { useData } from "../parts/data.ts";
 import { at } from "../parts/place.ts";
 import { useScope } from "../parts/scope.ts";
@@ -22,17 +23,18 @@ const words = (one: Schedule) => one.properties.properties?.["peregrine.state"] 
 function All() {
   const { names, workspace } = useScope();
   // Whoever looks for one that is off wants to find it here.
-  const found = useData("schedules", (signal) => ask<Page<Schedule>>(schedules, names, { query: { listViewType: "All" }, signal }), EVERY_MS);
+  const found = useData("schedules", (signal) => all<Schedule>(schedules, names, { query: { listViewType: "All" }, signal }), EVERY_MS);
   return (
     <>
       <h1>Schedules</h1>
       <Wait on={found}>
-        {({ value }) =>
+        {({ value, nextLink }) =>
           value.length === 0 ? (
             <Empty command="peregrine schedule create -f schedule.yml">No schedule yet. One starts a job at times, or when data, a model or a job is new:</Empty>
           ) : (
             <List
               label="Schedules"
+              more={Boolean(nextLink)}
               rows={value}
               id={(one) => one.name}
               columns={[
@@ -60,7 +62,7 @@ function One({ name }: { name: string }) {
     found.again();
   };
   const switched = (one: Schedule) => {
-    ask(schedule_put, params, { body: { ...one, properties: { ...one.properties, isEnabled: !isOn(one) } } }).then(done, setProblem);
+    ask(schedule_put, params, { body: { ...one, properties: { ...one.properties, isEnabled: !isOn(one) } }, headers: onlyIf(one) }).then(done, setProblem);
   };
   const start = () => ask(schedule_trigger, params, { body: {} }).then(done, setProblem);
   return (

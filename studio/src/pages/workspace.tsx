@@ -3,6 +3,7 @@ import { useState } from "react";
 import { ask } from "../api/call.ts";
 import { datastores, workspace_audit } from "../api/routes.ts";
 import type { AuditLine, Page, Resource } from "../api/shapes.ts";
+import { all } from "../parts/all.ts";
 import { useData } from "../parts/data.ts";
 import { useScope } from "../parts/scope.ts";
 import { Ago, Badge, Card, Copy, Facts, List, Wait } from "../parts/show.tsx";
@@ -41,7 +42,7 @@ export function WorkspacePage() {
 
 function Stores() {
   const { names } = useScope();
-  const found = useData("datastores", (signal) => ask<Page<Resource<{ datastoreType: string; isDefault?: boolean; description?: string }>>>(datastores, names, { signal }));
+  const found = useData("datastores", (signal) => all<Resource<{ datastoreType: string; isDefault?: boolean; description?: string }>>(datastores, names, { signal }));
   return (
     <Card title="Datastores">
       <Wait on={found}>

@@ -3,7 +3,6 @@ import { useEffect, useRef, useState } from "react";
 import { ask } from "../api/call.ts";
 import { mlflow_run_search } from "../api/routes.ts";
 import type { Runs } from "../api/shapes.ts";
-import { allExperiments } from "./runs.ts";
 import { PAGES } from "./pages.ts";
 import { at, go } from "./place.ts";
 import { useScope } from "./scope.ts";
@@ -49,9 +48,8 @@ export function Palette() {
     const timer = window.setTimeout(async () => {
       const quoted = wanted.replaceAll("'", "");
       try {
-        const experiment_ids = await allExperiments(names);
         const search = (filter: string) =>
-          ask<Runs>(mlflow_run_search, names, { body: { experiment_ids, max_results: 8, filter }, signal: stop.signal });
+          ask<Runs>(mlflow_run_search, names, { body: { experiment_ids: ["*"], max_results: 8, filter }, signal: stop.signal });
         const found = await Promise.all([search(`attributes.run_name ILIKE '%${quoted}%'`), search(`attributes.run_id = '${quoted}'`)]);
         const runs = found.flatMap(({ runs = [] }) => runs);
         const target = ({ info }: (typeof runs)[number]) => ({

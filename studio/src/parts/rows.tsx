@@ -7,8 +7,12 @@ const SPARE = 8;
 /** As in the sheet: between columns, and beside them with the bar that scrolls. */
 const [GAP_PX, SIDES_PX] = [10, 40];
 
+/** Which way a column is in order that can be. */
+export type Sorted = "ascending" | "descending" | "none";
+
 export interface Column<T> {
   key: string;
+  sorted?: Sorted;
   title: ReactNode;
   /** The least width. */
   px: number;
@@ -71,7 +75,7 @@ export function Rows<T>({ count, row, columns, onSight, label }: {
       <div className="sheet" role="presentation" style={{ minWidth: least }}>
         <div className="row head" role="row" aria-rowindex={1} style={tracks}>
           {columns.map((column) => (
-            <div key={column.key} role="columnheader">
+            <div key={column.key} role="columnheader" aria-sort={column.sorted}>
               {column.title}
             </div>
           ))}

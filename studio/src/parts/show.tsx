@@ -148,11 +148,13 @@ export function Tabs({ label, tabs, here, to }: { label: string; tabs: [string, 
 }
 
 /** A plain table for lists that are short. */
-export function List<T>({ rows, columns, label, id }: {
+export function List<T>({ rows, columns, label, id, more = false }: {
   rows: T[];
   columns: [string, (row: T) => ReactNode][];
   label: string;
   id: (row: T) => string;
+  /** There are more than these. */
+  more?: boolean;
 }) {
   return (
     <div className="scroll" tabIndex={0}>
@@ -176,6 +178,7 @@ export function List<T>({ rows, columns, label, id }: {
           ))}
         </tbody>
       </table>
+      {more && <p className="dim">The first {rows.length} are shown; the command line lists them all.</p>}
     </div>
   );
 }

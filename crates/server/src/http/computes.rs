@@ -25,9 +25,9 @@ use axum::{
     extract::{Path, Query, State},
     http::{StatusCode, Uri},
 };
-use domain::names::ComputeName;
+use domain::{Job, names::ComputeName};
 use serde_json::{Value, json};
-use store::{ComputeRow, Tx, WorkspaceRow};
+use store::{ComputeRow, InUse, NodeRow, Tx, WorkspaceRow};
 
 pub(crate) const LOCAL: &str = "local";
 
@@ -39,17 +39,26 @@ pub(crate) async fn list(
 ) -> Result<Json<Value>, Problem> {
     let (workspace, paging) = (app.workspace(&at.workspace).await?, Paging::of(&asked)?);
     let name = workspace.name.clone();
-    let (rows, nodes, on) = app
+    let (rows, here, on) = app
         .store
         .read(move |tx| {
             let rows = tx.computes(&name)?;
             let on = rows.iter().map(|row| kubernetes::On::of(tx, &name, row)).collect::<Result<Vec<_>, _>>()?;
-            Ok((rows, tx.nodes()?, on))
+            Ok((rows, Here::look(tx)?, on))
         })
         .await?;
+    // Who wants to see every node asks once, not once for each target.
+    let with_nodes = asked.get("nodes").is_some_and(|word| word == "true");
+    let listed = |mut item: Value, row: Option<&ComputeRow>, on: Option<&kubernetes::On>| {
+        if with_nodes {
+            item["properties"]["nodes"] = here.listed(&app, &workspace.name, row, on);
+        }
+        item
+    };
     let others = rows.iter().zip(&on).filter(|(row, _)| row.name != LOCAL);
-    let others = others.map(|(row, on)| view::of(&workspace, row, on.as_ref()));
-    let all = std::iter::once(view::local(&app, &workspace, &nodes)).chain(others);
+    let others = others.map(|(row, on)| listed(view::of(&workspace, row, on.as_ref()), Some(row), on.as_ref()));
+    let local = listed(view::local(&app, &workspace, &here.nodes, &here.in_use), None, None);
+    let all = std::iter::once(local).chain(others);
     let wanted = |item: &Value| {
         let kind = asked.get("computeType").or_else(|| asked.get("type"));
         kind.is_none_or(|kind| item["properties"]["computeType"].as_str().is_some_and(|k| k.eq_ignore_ascii_case(kind)))
@@ -65,8 +74,8 @@ pub(crate) async fn list(
 pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<Shown, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     if at.name.eq_ignore_ascii_case(LOCAL) {
-        let nodes = app.store.read(|tx| tx.nodes()).await?;
-        return Ok(Shown::found(view::local(&app, &workspace, &nodes)));
+        let here = app.store.read(Here::look).await?;
+        return Ok(Shown::found(view::local(&app, &workspace, &here.nodes, &here.in_use)));
     }
     let (key, name) = (workspace.name.clone(), at.name.clone());
     let (row, on) = change::look(&app, move |tx| {
@@ -232,17 +241,38 @@ pub(crate) async fn nodes(State(app): State<App>, Path(at): Path<At>) -> Result<
     let workspace = app.workspace(&at.workspace).await?;
     let is_local = at.name.eq_ignore_ascii_case(LOCAL);
     let (key, name) = (workspace.name.clone(), at.name.clone());
-    let (nodes, running, runs_here, on) = change::look(&app, move |tx| {
+    let (here, row, on) = change::look(&app, move |tx| {
         let row = if is_local { None } else { Some(find(tx, &key, &name)?) };
         let on = row.as_ref().map(|row| kubernetes::On::of(tx, &key, row)).transpose()?.flatten();
-        Ok((tx.nodes()?, tx.active_jobs(store::HERE)?, row.as_ref().is_none_or(check::runs_here), on))
+        Ok((Here::look(tx)?, row, on))
     })
     .await?;
-    if let Some(on) = on {
-        return Ok(Json(json!({"nodes": on.listed(), "nextLink": null})));
-    }
-    let nodes = if runs_here { view::nodes(&nodes, &running, &workspace.name, app.now()) } else { Vec::new() };
+    let nodes = here.listed(&app, &workspace.name, row.as_ref(), on.as_ref());
     Ok(Json(json!({"nodes": nodes, "nextLink": null})))
+}
+
+/// What there is of this machine, and what is at work on it.
+struct Here {
+    nodes: Vec<NodeRow>,
+    running: Vec<Job>,
+    in_use: InUse,
+}
+
+impl Here {
+    fn look(tx: &mut Tx<'_>) -> Result<Here, store::Error> {
+        Ok(Here { nodes: tx.nodes()?, running: tx.active_jobs(store::HERE)?, in_use: tx.in_use()? })
+    }
+
+    /// The nodes of a target as clients list them; of this machine where there is none.
+    fn listed(&self, app: &App, workspace: &str, row: Option<&ComputeRow>, on: Option<&kubernetes::On>) -> Value {
+        match on {
+            Some(on) => on.listed(),
+            None if row.is_none_or(check::runs_here) => {
+                view::nodes(&self.nodes, &self.running, workspace, app.now()).into()
+            }
+            None => json!([]),
+        }
+    }
 }
 
 /// The names a job may write, this machine first.

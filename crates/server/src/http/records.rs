@@ -7,6 +7,7 @@
 
 pub(crate) mod batch;
 mod check;
+mod health;
 pub(crate) mod keys;
 mod kind;
 pub(crate) mod references;
@@ -158,7 +159,7 @@ enum Live {
 fn live(app: &App, tx: &mut Tx<'_>, kind: Kind, row: &RecordRow) -> Result<Option<Live>, store::Error> {
     Ok(match kind {
         Kind::OnlineDeployment => serving::live(tx, &row.key)?.map(Live::Serving),
-        Kind::OnlineEndpoint => serving::endpoint(app, tx, row)?.map(Live::Serving),
+        Kind::OnlineEndpoint => Some(Live::Serving(serving::endpoint(app, tx, row)?)),
         Kind::Schedule => schedule::live(app, tx, &row.key)?.map(|live| Live::Schedule(Box::new(live))),
         _ => None,
     })

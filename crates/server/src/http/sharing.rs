@@ -4,14 +4,14 @@ pub(crate) mod subscription;
 pub(crate) mod teams;
 
 use super::{
-    At, Body,
+    Asked, At, Body,
     change::{Halt, change},
 };
 use crate::{app::App, auth::Caller, problem::Problem};
 use api::arm::scalar;
 use axum::{
     Extension, Json,
-    extract::{Path, State},
+    extract::{Path, Query, State},
 };
 use domain::{
     Plan, Resources, Role, Timestamp,
@@ -91,31 +91,70 @@ pub(crate) async fn put_quota(
     Ok(Json(view(&quota, &[])))
 }
 
-/// Who has what now, and who has used how much lately.
-pub(crate) async fn usage(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
+/// Who has what now, and who has used how much lately; who asks with `workspaces=true` is told the sums of every workspace
+/// they may look into as well.
+pub(crate) async fn usage(
+    State(app): State<App>,
+    Path(at): Path<At>,
+    Query(asked): Asked,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<Value>, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
+    let every = asked.get("workspaces").is_some_and(|word| word == "true");
     let (name, now) = (workspace.name.clone(), app.now());
     let look = app.store.read(move |tx| {
-        let held: Vec<_> = tx.held(now)?.into_iter().filter(|row| row.held.holder.workspace == name).collect();
-        Ok((held, tx.used_since(Some(&name), Timestamp(now.0 - LATELY_MS))?))
+        let one = Some(name.as_str()).filter(|_| !every);
+        let mut held = tx.held(now)?;
+        held.retain(|row| one.is_none_or(|one| row.held.holder.workspace == one));
+        let places = if every { tx.workspaces()? } else { Vec::new() };
+        Ok((held, tx.used_since(one, Timestamp(now.0 - LATELY_MS))?, places))
     });
-    let (held, used) = look.await?;
-    let mut people: BTreeMap<String, (Resources, u64, i64)> = BTreeMap::new();
+    let (held, used, places) = look.await?;
+    let mut all: BTreeMap<(String, String), Use> = BTreeMap::new();
     for (holder, core_ms) in used {
-        people.entry(holder.person).or_default().2 += core_ms;
+        all.entry((holder.workspace, holder.person)).or_default().core_ms += core_ms;
     }
     for row in held {
         let Held { holder, resources, jobs, .. } = row.held;
-        let one = people.entry(holder.person).or_default();
-        *one = (one.0.plus(&resources), one.1 + jobs, one.2 + i64::try_from(row.busy).unwrap_or(0));
+        let busy = Use { now: resources, jobs, core_ms: i64::try_from(row.busy).unwrap_or(0) };
+        all.entry((holder.workspace, holder.person)).or_default().add(&busy);
     }
-    let view = |(person, (now, jobs, core_ms)): (String, (Resources, u64, i64))| {
+    let here = all.iter().filter(|((place, _), _)| *place == workspace.name);
+    let mut answer = json!({"value": here.map(|((_, person), one)| one.view("user", person)).collect::<Vec<_>>()});
+    if every {
+        let seen = places.iter().filter(|place| caller.may(&place.name, Role::Reader));
+        let sum = |name: &str| {
+            let mut sum = Use::default();
+            all.iter().filter(|((place, _), _)| place == name).for_each(|(_, one)| sum.add(one));
+            sum.view("workspace", name)
+        };
+        answer["workspaces"] = seen.map(|place| sum(&place.name)).collect();
+    }
+    Ok(Json(answer))
+}
+
+/// What someone has now, and has used lately.
+#[derive(Debug, Default)]
+struct Use {
+    now: Resources,
+    jobs: u64,
+    core_ms: i64,
+}
+
+impl Use {
+    fn add(&mut self, other: &Use) {
+        self.now = self.now.plus(&other.now);
+        self.jobs += other.jobs;
+        self.core_ms += other.core_ms;
+    }
+
+    fn view(&self, whose: &str, name: &str) -> Value {
         json!({
-            "user": person, "jobs": jobs, "cpus": now.cpu_milli as f64 / 1000.0, "memoryBytes": now.memory_bytes,
-            "gpus": now.gpus, "coreHours": (core_ms as f64 / HOUR_MS as f64 * 1000.0).round() / 1000.0,
+            whose: name, "jobs": self.jobs, "cpus": self.now.cpu_milli as f64 / 1000.0,
+            "memoryBytes": self.now.memory_bytes, "gpus": self.now.gpus,
+            "coreHours": (self.core_ms as f64 / HOUR_MS as f64 * 1000.0).round() / 1000.0,
         })
-    };
-    Ok(Json(json!({"value": people.into_iter().map(view).collect::<Vec<_>>()})))
+    }
 }
 
 /// The quotas of a workspace, or of all, with what is in use.

@@ -149,7 +149,7 @@ pub(crate) async fn session(
     let session = app.sessions.of(&headers, app.store.keyring(), now).map(|session| sessions::renewed(session, now));
     let body = json!({
         "name": caller.name, "workspaces": places, "workspace": app.settings.workspace, "version": app.settings.version,
-        "everywhere": may(domain::access::EVERYWHERE), "until": session.as_ref().map(|session| session.until.iso()),
+        "address": app.outside, "everywhere": may(domain::access::EVERYWHERE), "until": session.as_ref().map(|session| session.until.iso()),
     });
     let kept = session.map(|session| keep(&app, Some(&session)));
     Ok((kept, Json(body)).into_response())

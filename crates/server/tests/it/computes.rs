@@ -223,6 +223,14 @@ async fn a_node_that_was_heard_of_is_shown_with_what_it_has() {
     assert_eq!((&nodes["nodes"][0]["nodeId"], &nodes["nodes"][0]["nodeState"]), (&json!("vm"), &json!("idle")));
     let local = server.get("computes/local").await.expect(200);
     assert_eq!(local["properties"]["provisioningState"], "Succeeded");
+    let fits =
+        |local: &Value| local["properties"]["properties"]["instanceTypes"]["defaultinstancetype"]["fitsNow"].clone();
+    assert_eq!(fits(&local), 2);
+    server.put("computes/aml", aml(0, 1)).await.expect(201);
+    let all = server.get("computes?nodes=true").await.expect(200);
+    let listed: Vec<&Value> = all["value"].as_array().unwrap().iter().map(|one| &one["properties"]["nodes"]).collect();
+    assert_eq!(listed, [&nodes["nodes"], &json!([])], "one question tells what one for each target would");
+    assert_eq!(server.get("computes").await.expect(200)["value"][0]["properties"]["nodes"], Value::Null);
     server.post("computes/gpu/listNodes", json!({})).await.refused(404);
 }
 

@@ -210,6 +210,34 @@ async fn routers_with_something_to_do_share_the_slots_and_a_new_server_waits_for
 }
 
 #[tokio::test]
+async fn an_endpoint_says_whether_it_answers_and_why_not() {
+    let server = Server::start().await;
+    let made = server.put("onlineEndpoints/ep1", endpoint("Key")).await.expect(201);
+    assert_eq!(health(&made), ("Empty".into(), "no deployment is behind it".into()));
+    deploy(&server, "blue").await;
+    let (word, why) = health(&server.get("onlineEndpoints/ep1").await.expect(200));
+    assert_eq!(word, "Starting", "{why}");
+    fail(&server, "blue").await;
+    let failing = server.get("onlineEndpoints/ep1").await.expect(200);
+    let (word, why) = health(&failing);
+    assert_eq!((word.as_str(), &failing["properties"]["provisioningState"]), ("Failing", &json!("Succeeded")));
+    assert!(why.contains("no deployment gets traffic") && why.contains("`blue`: 0 of 0 replicas"), "{why}");
+    assert!(why.contains("the model is not there"), "{why}");
+    deploy(&server, "green").await;
+    succeed(&server, "green").await;
+    assert_eq!(health(&server.get("onlineEndpoints/ep1").await.expect(200)).0, "Failing", "a replica is missing");
+    let attempt = replica(&server, "green").await;
+    answers(&server, &attempt).await;
+    let listed = server.get("onlineEndpoints").await.expect(200);
+    assert_eq!(health(&listed["value"][0]).0, "Degraded", "one of two answers");
+    // What a client got goes back as it came and is not kept.
+    let mut shared = server.get("onlineEndpoints/ep1").await.expect(200);
+    shared["properties"]["traffic"] = json!({"green": 100});
+    let shared = server.put("onlineEndpoints/ep1", shared).await.expect(200);
+    assert_eq!(health(&shared), ("Healthy".into(), "`green`: 1 of 1 replicas are ready".into()));
+}
+
+#[tokio::test]
 async fn a_token_names_the_endpoint_it_opens_and_when_it_ends() {
     let server = Server::start().await;
     server.put("onlineEndpoints/ep1", endpoint("AMLToken")).await.expect(201);
@@ -562,6 +590,29 @@ async fn report(server: &Server, attempt: &AttemptId, what: Vec<What>) {
     let batch =
         ReportBatch { facts: crate::agents::facts("boot"), reports, samples: Vec::new(), part: None, sent_at: None };
     let _: Value = server.agent.post("/agent/v1/report", &batch).await.unwrap();
+}
+
+/// What the serving loop does once it has given a deployment up.
+async fn fail(server: &Server, name: &'static str) {
+    let done = server.store.write(move |tx| {
+        let mut row = tx.serving(&key(name))?.unwrap();
+        row.state = Provisioning::Failed(domain::job::Failure::new("NoModel", "the model is not there"));
+        tx.put_serving(&row, None)
+    });
+    done.await.unwrap();
+}
+
+/// What its agent says of a replica that takes requests.
+async fn answers(server: &Server, attempt: &AttemptId) {
+    let address = Some("127.0.0.1:5001".parse().unwrap());
+    let serving = What::Serving { address, ready: true, text: "it answers".into() };
+    report(server, attempt, vec![What::Started { pid: 1 }, serving]).await;
+}
+
+/// An endpoint's health and the reason for it.
+fn health(view: &Value) -> (String, String) {
+    let inner = &view["properties"]["properties"];
+    (text(inner, "peregrine.health"), text(inner, "peregrine.state"))
 }
 
 async fn routes(server: &Server) -> Routes {

@@ -3,7 +3,7 @@
 use crate::{Server, WS, ask, send};
 use api::routes::{self, Access};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn every_route_of_the_description_is_answered_by_a_handler() {
@@ -16,6 +16,55 @@ async fn every_route_of_the_description_is_answered_by_a_handler() {
         let answer = ask(client, method(route.method), &filled(route.path), Some(json!([]))).await;
         assert!(answer.status != 405 && !answer.text().contains("NoSuchRoute"), "{} {}", route.id, answer.text());
         assert!(answer.status < 500 || answer.status == 501, "{}: {} {}", route.id, answer.status, answer.text());
+    }
+}
+
+#[tokio::test]
+async fn what_is_described_whole_is_answered_so() {
+    let server = Server::start().await;
+    let made = json!({"name": "ada", "role": domain::Role::Contributor, "workspace": "default"});
+    server.post("/admin/v1/principals", made).await.expect(201);
+    server.put("teams/vision", json!({"people": ["ada"]})).await.expect(200);
+    server.submit("works").await;
+    server.submit("waits").await;
+    server.place("works").await;
+    let described = server.get("/openapi.json").await.expect(200);
+    for (id, path) in [("queue", "queue"), ("usage", "usage?workspaces=true"), ("teams", "teams")] {
+        let route = routes::all().find(|route| route.id == id).unwrap();
+        let schema =
+            &described["paths"][route.path]["get"]["responses"]["2XX"]["content"]["application/json"]["schema"];
+        let answer = server.get(path).await.expect(200);
+        assert!(!answer["value"].as_array().unwrap().is_empty(), "{id}: {answer}");
+        fits(&described, schema, &answer, id);
+    }
+}
+
+/// A value is what its schema says, with nothing that this does not say.
+fn fits(described: &Value, schema: &Value, value: &Value, at: &str) {
+    if let Some(name) = schema["$ref"].as_str() {
+        return fits(described, &described["components"]["schemas"][name.rsplit('/').next().unwrap()], value, at);
+    }
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let kinds = schema["type"].as_array().cloned().unwrap_or_else(|| vec![schema["type"].clone()]);
+    assert!(kinds.contains(&json!(kind)) || (kind == "integer" && kinds.contains(&json!("number"))), "{at}: {value}");
+    for item in value.as_array().into_iter().flatten() {
+        fits(described, &schema["items"], item, at);
+    }
+    let Some(fields) = value.as_object() else { return };
+    for (key, inner) in fields {
+        assert!(schema["properties"][key].is_object(), "{at}: `{key}` is not described");
+        fits(described, &schema["properties"][key], inner, &format!("{at}.{key}"));
+    }
+    for key in schema["required"].as_array().unwrap() {
+        assert!(fields.contains_key(key.as_str().unwrap()), "{at}: {key} is missing");
     }
 }
 

@@ -167,6 +167,30 @@ async fn a_job_larger_than_its_quota_is_refused_and_one_that_waits_says_who_has_
     assert!(quota.contains("1 of 1 job in use (`"), "{quota}");
     let usage = server.get("usage").await.expect(200);
     assert_eq!((&usage["value"][0]["jobs"], usage["value"].as_array().unwrap().len()), (&json!(1), 1), "{usage}");
+    assert_eq!(usage["workspaces"], Value::Null);
+}
+
+#[tokio::test]
+async fn the_use_of_all_workspaces_is_told_at_once_of_those_the_caller_may_see() {
+    let server = Server::start().await;
+    let other = WS.replace("default", "other");
+    server.put(&other, json!({})).await.expect(200);
+    server.submit("a").await;
+    server.place("a").await;
+    let sums = |usage: &Value| -> Vec<(String, Value)> {
+        let all = usage["workspaces"].as_array().unwrap().iter();
+        all.map(|one| (one["workspace"].as_str().unwrap().to_owned(), one["jobs"].clone())).collect()
+    };
+    let usage = server.get("usage?workspaces=true").await.expect(200);
+    assert_eq!(usage["value"].as_array().unwrap().len(), 1, "{usage}");
+    assert_eq!(sums(&usage), [("default".into(), json!(1)), ("other".into(), json!(0))]);
+    let elsewhere = server.get(&format!("{other}/usage?workspaces=true")).await.expect(200);
+    assert_eq!((&elsewhere["value"], sums(&elsewhere)), (&json!([]), sums(&usage)));
+    let made = json!({"name": "tom", "role": Role::Reader, "workspace": "other"});
+    let made = server.post("/admin/v1/principals", made).await.expect(201);
+    let tom = server.with_token(made["token"].as_str().unwrap());
+    let told = ask(&tom, Method::GET, &format!("{other}/usage?workspaces=true"), None).await.expect(200);
+    assert_eq!(sums(&told), [("other".into(), json!(0))], "nobody learns of a workspace they may not see");
 }
 
 #[tokio::test]

@@ -46,6 +46,11 @@ async fn a_link_becomes_a_session_once_and_the_session_can_be_left() {
     let shown = told.expect(200);
     assert_eq!(shown["workspaces"][0]["role"], "owner");
     assert_eq!(shown["workspaces"][0]["path"], WS);
+    assert_eq!(
+        shown["address"],
+        json!(server.user.url()),
+        "where others find the server, whatever the browser calls it"
+    );
     assert!(told.header("set-cookie").contains("Max-Age=3600"), "asking renews");
     browse(&server, Method::GET, &format!("{WS}/jobs"), &mine).await.expect(200);
     let left = browse(&server, Method::DELETE, "/admin/v1/studio/session", &mine).await;

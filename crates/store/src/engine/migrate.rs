@@ -19,6 +19,7 @@ const STEPS: &[&str] = &[
     include_str!("schema-8.sql"),
     include_str!("schema-9.sql"),
     include_str!("schema-10.sql"),
+    include_str!("schema-11.sql"),
 ];
 
 /// What leads from a schema to the newest: the version that each step reaches, and its statements.

@@ -62,11 +62,16 @@ impl Tx<'_> {
     }
 
     /// Runs of some experiments with points that are not folded, in no order.
-    pub fn runs_with_loose_points(&mut self, workspace: &str, numbers: &[i64]) -> Result<Vec<i64>, Error> {
+    pub fn runs_with_loose_points(&mut self, workspace: &str, numbers: Option<&[i64]>) -> Result<Vec<i64>, Error> {
         let sql = "select distinct b.run from point_batches b join runs r on r.seq = b.run \
-                   join experiments e on e.seq = r.experiment \
-                   where b.rows > 0 and e.workspace = ?2 and e.number in (select value from json_each(?1))";
-        let rows = self.fetch(sql, &[numbers.into(), workspace.into()])?;
+                   join experiments e on e.seq = r.experiment where b.rows > 0 and e.workspace = ?1";
+        let rows = match numbers {
+            Some(numbers) => {
+                let sql = format!("{sql} and e.number in (select value from json_each(?2))");
+                self.fetch(&sql, &[workspace.into(), numbers.into()])?
+            }
+            None => self.fetch(sql, &[workspace.into()])?,
+        };
         rows.into_iter().map(|mut row| row.int(0)).collect()
     }
 

@@ -44,6 +44,37 @@ async fn a_change_that_meets_a_conflict_leaves_no_event_behind() {
 }
 
 #[tokio::test]
+async fn who_stands_before_many_is_told_as_it_is_told_of_each() {
+    let (_home, store) = fresh();
+    let mut placed = Vec::new();
+    for n in 0..40_i64 {
+        let job = NewJob {
+            priority: n % 3,
+            created_by: ["ada", "bob"][usize::from(n % 4 == 1)].into(),
+            workspace: ["w", "other"][usize::from(n % 5 == 2)].into(),
+            cluster: ["", "lab"][usize::from(n % 7 == 3)].into(),
+            ..new_job(&format!("job-{n}"))
+        };
+        let seq = insert(&store, job).await.unwrap();
+        placed.extend((n % 6 == 0).then_some(seq));
+    }
+    for seq in placed {
+        let mut held = job(&store, seq).await;
+        held.apply(JobEvent::Placed(held.next_attempt()), NOW).unwrap();
+        store.write(move |tx| tx.put_job(&held, None, NOW)).await.unwrap();
+    }
+    let told = store.read(|tx| {
+        let rows = tx.waiting_jobs("w", 50)?;
+        let ahead = tx.ahead_of_each(&rows)?;
+        let each = rows.iter().map(|row| Ok((ahead[&row.job.seq], tx.ahead_of(row)?)));
+        each.collect::<Result<Vec<_>, Error>>()
+    });
+    let told = told.await.unwrap();
+    assert!(told.len() > 25 && told.iter().any(|(ahead, _)| *ahead > 5), "{told:?}");
+    assert!(told.iter().all(|(together, alone)| together == alone), "{told:?}");
+}
+
+#[tokio::test]
 async fn the_queue_goes_by_priority_and_then_by_age() {
     let (_home, store) = fresh();
     for (name, priority) in [("low", 1), ("first", 2), ("second", 2), ("high", 3)] {

@@ -65,11 +65,12 @@ async fn search(store: &Store, filter: &str, order: &[&str], page: (usize, usize
 async fn rows(store: &Store, filter: &str, order: &[&str], page: (usize, usize)) -> Vec<store::RunRow> {
     let query = RunQuery {
         workspace: "w".into(),
-        experiments: vec![1],
+        experiments: Some(vec![1]),
         filter: Filter::parse(Subject::Runs, filter).unwrap(),
         order: Order::parse(Subject::Runs, order).unwrap(),
         shows: ViewType::ActiveOnly,
         from: page.0,
+        after: None,
         limit: page.1,
     };
     store.read(move |tx| tx.search_runs(&query)).await.unwrap()

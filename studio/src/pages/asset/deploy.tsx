@@ -2,7 +2,8 @@
 import { useState } from "react";
 import { ask } from "../../api/call.ts";
 import { online_deployment_put, online_endpoint_put, online_endpoints } from "../../api/routes.ts";
-import type { Asset, Endpoint, Page } from "../../api/shapes.ts";
+import type { Asset, Endpoint } from "../../api/shapes.ts";
+import { all } from "../../parts/all.ts";
 import { useData } from "../../parts/data.ts";
 import { Choice, Field, Form } from "../../parts/form.tsx";
 import { at, go } from "../../parts/place.ts";
@@ -10,7 +11,7 @@ import { useScope } from "../../parts/scope.ts";
 
 export function Deploy({ name, version, close }: { name: string; version: Asset; close: () => void }) {
   const { names, workspace } = useScope();
-  const known = useData("endpoints", (signal) => ask<Page<Endpoint>>(online_endpoints, names, { signal }));
+  const known = useData("endpoints", (signal) => all<Endpoint>(online_endpoints, names, { signal }));
   const [chosen, setChosen] = useState("");
   const [fresh, setFresh] = useState(name.replaceAll(/[^A-Za-z0-9-]/g, "-").slice(0, 32));
   const [deployment, setDeployment] = useState(`version-${version.name}`.replaceAll(/[^A-Za-z0-9-]/g, "-").slice(0, 32));
@@ -23,7 +24,7 @@ export function Deploy({ name, version, close }: { name: string; version: Asset;
       const properties = { endpointComputeType: "Managed", model: version.id, instanceType: size };
       await ask(online_deployment_put, { ...names, name: endpoint, deployment }, { body: { location: "local", sku: { name: "Default", capacity: 1 }, properties } });
     }
-    go(at(workspace.name, speaks ? ["endpoints", endpoint] : ["endpoints"]));
+    go(speaks ? at(workspace.name, ["endpoints", endpoint], { deployment }) : at(workspace.name, ["endpoints"]));
   };
   const file = [`name: ${deployment}`, `endpoint_name: ${endpoint}`, `model: azureml:${name}:${version.name}`, "code_configuration:", "  code: src", "  scoring_script: score.py", "environment: azureml:ENVIRONMENT@latest", `instance_type: ${size}`, "instance_count: 1"];
   return (

@@ -14,17 +14,17 @@ export function Uses({ kind, name, version }: { kind: string; name: string; vers
     <Wait on={found}>
       {({ jobs, deployments }) => {
         const rows = [
-          ...deployments.map((one) => ({ to: ["endpoints", one.endpoint], shown: `${one.name} of ${one.endpoint}`, as: "model of a deployment", state: one.state })),
-          ...jobs.map((one) => ({ to: ["jobs", one.name], shown: one.displayName, as: kind === "components" ? "component of a pipeline" : one.input === "" ? "environment" : `input ${one.input}`, state: one.status })),
+          ...deployments.map((one) => ({ to: ["endpoints", one.endpoint], part: { deployment: one.name } as Record<string, string>, shown: `${one.name} of ${one.endpoint}`, as: "model of a deployment", state: one.state })),
+          ...jobs.map((one) => ({ to: ["jobs", one.name], part: {}, shown: one.displayName, as: kind === "components" ? "component of a pipeline" : one.input === "" ? "environment" : `input ${one.input}`, state: one.status })),
         ];
         if (rows.length === 0) return <p className="dim">No job and no deployment uses it.</p>;
         return (
           <List
             label={`Where ${name}:${version} is used`}
             rows={rows}
-            id={(row) => `${row.to.join("/")} ${row.as}`}
+            id={(row) => `${row.to.join("/")} ${row.shown} ${row.as}`}
             columns={[
-              ["Used by", (row) => <Link to={at(workspace.name, row.to)}>{row.shown}</Link>],
+              ["Used by", (row) => <Link to={at(workspace.name, row.to, row.part)}>{row.shown}</Link>],
               ["As", (row) => row.as],
               ["State", (row) => <Badge status={row.state} />],
             ]}

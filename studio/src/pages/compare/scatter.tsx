@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { at, go } from "../../parts/place.ts";
 import { useScope } from "../../parts/scope.ts";
-import { Card } from "../../parts/show.tsx";
+import { Card, Link, List } from "../../parts/show.tsx";
 import { Choice } from "../../parts/form.tsx";
 import { number } from "../../parts/words.ts";
 import { type Axis, shade, spread } from "./parallel.tsx";
@@ -57,6 +57,19 @@ export function Scatter({ axes, runs }: { axes: Axis[]; runs: Named[] }) {
           );
         })}
       </svg>
+      <details>
+        <summary>As a table</summary>
+        <List
+          label={`${y.name} over ${x.name}`}
+          rows={runs.map((run, index) => ({ ...run, x: x.values[index], y: y.values[index] }))}
+          id={({ id }) => id}
+          columns={[
+            ["Run", ({ id, name }) => <Link to={at(workspace.name, ["jobs", id])}>{name}</Link>],
+            [x.name, (run) => (typeof run.x === "number" ? number(run.x) : "")],
+            [y.name === x.name ? `${y.name} (up)` : y.name, (run) => (typeof run.y === "number" ? number(run.y) : "")],
+          ]}
+        />
+      </details>
     </Card>
   );
 }

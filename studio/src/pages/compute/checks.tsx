@@ -13,7 +13,7 @@ export function strangeKey(checks: Check[]): string | undefined {
 }
 
 export function Checks({ target, changed }: { target: Compute; changed: () => void }) {
-  const { names, works } = useScope();
+  const { names, works, session } = useScope();
   const [problem, setProblem] = useState<Error>();
   const params = { ...names, name: target.name };
   const { checks = [], namespace } = target.properties.properties ?? {};
@@ -52,7 +52,7 @@ export function Checks({ target, changed }: { target: Compute; changed: () => vo
       {missing && (
         <>
           <p>Run this where a kubeconfig leads to the cluster, then check again:</p>
-          <Copy text={`peregrine extension install --cluster-name ${cluster} --server ${location.origin} --config enableTraining=True`} />
+          <Copy text={`peregrine extension install --cluster-name ${cluster} --server ${session.address} --config enableTraining=True`} />
         </>
       )}
       {works && (

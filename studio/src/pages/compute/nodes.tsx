@@ -1,54 +1,48 @@
 // The nodes of a target; those of a managed cluster can be taken back, and their number changed.
 import { useState } from "react";
 import { ask } from "../../api/call.ts";
-import { compute_nodes, compute_patch, compute_preempt } from "../../api/routes.ts";
+import { compute_patch, compute_preempt } from "../../api/routes.ts";
 import type { Compute, Node } from "../../api/shapes.ts";
-import { useData } from "../../parts/data.ts";
 import { Field, Form } from "../../parts/form.tsx";
 import { at } from "../../parts/place.ts";
 import { useScope } from "../../parts/scope.ts";
-import { Ago, Badge, Link, List, Problem, Said, Wait } from "../../parts/show.tsx";
+import { Ago, Badge, Link, List, Problem, Said } from "../../parts/show.tsx";
 import { bytes } from "../../parts/words.ts";
 
-const EVERY_MS = 4000;
 /** Nodes that can be taken back. */
 const THERE = ["idle", "running", "preparing"];
 
-export function Nodes({ target }: { target: Compute }) {
+export function Nodes({ target, changed }: { target: Compute; changed: () => void }) {
   const { names, workspace, works } = useScope();
   const [problem, setProblem] = useState<Error>();
   const params = { ...names, name: target.name };
-  const nodes = useData(`nodes ${target.name}`, (signal) => ask<{ nodes?: Node[] }>(compute_nodes, params, { body: {}, signal }), EVERY_MS);
+  const all = target.properties.nodes ?? [];
   const managed = works && target.properties.computeType === "AmlCompute";
   const preempt = ({ nodeId, runId }: Node) => {
     if (!window.confirm(`Take ${nodeId} back, as its owner might?${runId ? ` Job ${runId} is asked to end and is tried again on another node.` : ""}`)) return;
     setProblem(undefined);
-    ask(compute_preempt, params, { body: { nodeId } }).then(nodes.again, setProblem);
+    ask(compute_preempt, params, { body: { nodeId } }).then(changed, setProblem);
   };
   return (
     <>
       {problem !== undefined && <Problem error={problem} />}
-      <Wait on={nodes}>
-        {({ nodes: all = [] }) =>
-          all.length === 0 ? (
-            <p className="dim">{target.properties.computeType === "AmlCompute" ? "There is no node now; one comes when a job waits for it." : "No node has been heard of."}</p>
-          ) : (
-            <List
-              label={`Nodes of ${target.name}`}
-              rows={all}
-              id={(node) => node.nodeId}
-              columns={[
-                ["Node", (node) => node.nodeId],
-                ["State", (node) => <><Badge status={node.nodeState} />{node.reason && <small className="dim"> <Said>{node.reason}</Said></small>}</>],
-                ["Runs", (node) => node.runId && <Link to={at(workspace.name, ["jobs", node.runId])}>{node.runId}</Link>],
-                ["Has", (node) => node.capacity && `${node.capacity.cpu_milli / 1000} cores, ${bytes(node.capacity.memory_bytes)}${node.capacity.gpus ? `, ${node.capacity.gpus} GPUs` : ""}`],
-                ["Heard of", (node) => <Ago at={node.seenAt} />],
-                ...(managed ? ([["", (node) => THERE.includes(node.nodeState) && <button type="button" className="quiet" aria-label={`Take back ${node.nodeId}`} onClick={() => preempt(node)}>Take back…</button>]] as [string, (node: Node) => React.ReactNode][]) : []),
-              ]}
-            />
-          )
-        }
-      </Wait>
+      {all.length === 0 ? (
+        <p className="dim">{target.properties.computeType === "AmlCompute" ? "There is no node now; one comes when a job waits for it." : "No node has been heard of."}</p>
+      ) : (
+        <List
+          label={`Nodes of ${target.name}`}
+          rows={all}
+          id={(node) => node.nodeId}
+          columns={[
+            ["Node", (node) => node.nodeId],
+            ["State", (node) => <><Badge status={node.nodeState} />{node.reason && <small className="dim"> <Said>{node.reason}</Said></small>}</>],
+            ["Runs", (node) => node.runId && <Link to={at(workspace.name, ["jobs", node.runId])}>{node.runId}</Link>],
+            ["Has", (node) => node.capacity && `${node.capacity.cpu_milli / 1000} cores, ${bytes(node.capacity.memory_bytes)}${node.capacity.gpus ? `, ${node.capacity.gpus} GPUs` : ""}`],
+            ["Heard of", (node) => <Ago at={node.seenAt} />],
+            ...(managed ? ([["", (node) => THERE.includes(node.nodeState) && <button type="button" className="quiet" aria-label={`Take back ${node.nodeId}`} onClick={() => preempt(node)}>Take back…</button>]] as [string, (node: Node) => React.ReactNode][]) : []),
+          ]}
+        />
+      )}
     </>
   );
 }

@@ -1,44 +1,37 @@
 // Who has what now and who has used how much lately: the people and the teams of this workspace, and the workspaces as a whole.
 import { ask } from "../../api/call.ts";
 import { teams, usage } from "../../api/routes.ts";
-import type { Page, PersonUse, Team } from "../../api/shapes.ts";
+import type { Page, PersonUse, Team, UsageOf } from "../../api/shapes.ts";
 import { useData } from "../../parts/data.ts";
-import { scopeOf, useScope } from "../../parts/scope.ts";
+import { useScope } from "../../parts/scope.ts";
 import { Card, List, Wait } from "../../parts/show.tsx";
 import { bytes } from "../../parts/words.ts";
 
 const EVERY_MS = 10_000;
-/** Of so many workspaces the use is asked for. */
-const MOST = 30;
 
 export function UsageByTeam() {
-  const { session, workspace, names } = useScope();
-  const workspaces = [workspace, ...session.workspaces.filter(({ name }) => name !== workspace.name)].slice(0, MOST);
+  const { workspace, names } = useScope();
   const found = useData(
-    `usage ${workspaces.map(({ name }) => name).join()}`,
-    (signal) =>
-      Promise.all([
-        ask<Page<Team>>(teams, names, { signal }),
-        Promise.all(workspaces.map((one) => ask<Page<PersonUse>>(usage, scopeOf(session, one).names, { signal }))),
-      ]),
+    `usage ${workspace.name}`,
+    (signal) => Promise.all([ask<Page<Team>>(teams, names, { signal }), ask<UsageOf>(usage, names, { query: { workspaces: "true" }, signal })]),
     EVERY_MS,
   );
   return (
     <Card title="Use, now and in the last seven days">
       <Wait on={found}>
-        {([{ value: groups }, [here, ...others]]) => (
+        {([{ value: groups }, { value: people, workspaces = [] }]) => (
           <>
-            <Table label={`Use in ${workspace.name}`} first="Person" rows={here?.value ?? []} />
+            <Table label={`Use in ${workspace.name}`} first="Person" rows={people} />
             {groups.length > 0 && (
               <>
                 <h3>By team</h3>
-                <Table label="Use by team" first="Team" rows={groups.map(({ name, people }) => total(name, (here?.value ?? []).filter(({ user }) => people.includes(user))))} />
+                <Table label="Use by team" first="Team" rows={groups.map((team) => total(team.name, people.filter(({ user }) => team.people.includes(user))))} />
               </>
             )}
-            {others.length > 0 && (
+            {workspaces.length > 1 && (
               <>
                 <h3>By workspace</h3>
-                <Table label="Use by workspace" first="Workspace" rows={[here, ...others].map((page, index) => total(workspaces[index]?.name ?? "", page?.value ?? []))} />
+                <Table label="Use by workspace" first="Workspace" rows={workspaces.map((one) => ({ ...one, user: one.workspace }))} />
               </>
             )}
           </>

@@ -4,12 +4,14 @@ import { ask } from "../../api/call.ts";
 import { online_deployment_logs } from "../../api/routes.ts";
 import type { Deployment } from "../../api/shapes.ts";
 import { useData } from "../../parts/data.ts";
+import { Anchor } from "../../parts/linked.tsx";
+import { at } from "../../parts/place.ts";
 import { useScope } from "../../parts/scope.ts";
-import { Badge, Card, Facts, Wait } from "../../parts/show.tsx";
+import { Badge, Card, Facts, Link, Wait } from "../../parts/show.tsx";
 import { short } from "../../parts/words.ts";
 
 export function DeploymentCard({ endpoint, deployment }: { endpoint: string; deployment: Deployment }) {
-  const { names } = useScope();
+  const { names, workspace } = useScope();
   const [open, setOpen] = useState(false);
   const params = { ...names, name: endpoint, deployment: deployment.name };
   const log = useData(
@@ -19,11 +21,11 @@ export function DeploymentCard({ endpoint, deployment }: { endpoint: string; dep
   );
   const { properties } = deployment;
   return (
-    <Card title={deployment.name} aside={<Badge status={properties.provisioningState ?? ""} />}>
+    <Card title={deployment.name} aside={<span className="aside"><Badge status={properties.provisioningState ?? ""} /><Anchor to={at(workspace.name, ["endpoints", endpoint], { deployment: deployment.name })} name={deployment.name} /></span>}>
       <Facts
         facts={[
           ["State", properties.properties?.["peregrine.state"]],
-          ["Model", short(properties.model)],
+          ["Model", properties.model && <ModelLink id={properties.model} />],
           ["Instance type", properties.instanceType],
         ]}
       />
@@ -33,4 +35,12 @@ export function DeploymentCard({ endpoint, deployment }: { endpoint: string; dep
       </details>
     </Card>
   );
+}
+
+/** A model that is registered is found by its version. */
+function ModelLink({ id }: { id: string }) {
+  const { workspace } = useScope();
+  const [, name, version] = /\/models\/([^/]+)\/versions\/([^/]+)$/.exec(id) ?? [];
+  if (name === undefined || version === undefined) return <>{short(id)}</>;
+  return <Link to={at(workspace.name, ["models", name], { version })}>{short(id)}</Link>;
 }

@@ -40,6 +40,7 @@ export function Filter({ value, keys, set }: { value: string; keys: string[]; se
         aria-label="Filter"
         aria-expanded={offered.length > 0}
         aria-controls="filter-offers"
+        aria-activedescendant={offered[chosen] === undefined ? undefined : `filter-offer-${chosen}`}
         aria-autocomplete="list"
         placeholder="Filter, e.g. metrics.loss < 0.1 and params.lr = '0.01'   ( / )"
         spellCheck={false}
@@ -49,7 +50,7 @@ export function Filter({ value, keys, set }: { value: string; keys: string[]; se
       />
       <ul id="filter-offers" role="listbox" aria-label="Completions" hidden={offered.length === 0}>
         {offered.map((offer, index) => (
-          <li key={offer} role="option" aria-selected={index === chosen} onMouseDown={() => take(offer)}>
+          <li key={offer} id={`filter-offer-${index}`} role="option" aria-selected={index === chosen} onMouseDown={() => take(offer)}>
             {offer}
           </li>
         ))}
@@ -64,15 +65,32 @@ function quoted(name: string): string {
   return /^[A-Za-z_]\w*$/.test(key) ? name : `${kind}.\`${key}\``;
 }
 
+/** A column as someone types it: `metrics.`, `params.` or `tags.` and a name. */
+const COLUMN = /^(metrics|params|tags)\.\S.*$/;
+
 export function Chooser({ seen, chosen, set }: { seen: string[]; chosen: string[]; set: (columns: string[]) => void }) {
   const [wanted, setWanted] = useState("");
   const keys = useMemo(() => [...new Set([...chosen, ...seen])], [seen, chosen]);
   const flip = (key: string) => set(chosen.includes(key) ? chosen.filter((one) => one !== key) : [...chosen, key]);
+  const typed = wanted.trim();
+  // Of many runs only some are here; a name that none of these has can be written out.
+  const fresh = COLUMN.test(typed) && !keys.includes(typed);
+  const add = () => {
+    set([...chosen, typed]);
+    setWanted("");
+  };
   return (
     <details className="menu">
       <summary>Columns</summary>
       <div>
-        <input aria-label="Find a column" placeholder="find" value={wanted} onChange={(event) => setWanted(event.target.value)} />
+        <input
+          aria-label="Find a column"
+          placeholder="find, or write metrics.loss"
+          value={wanted}
+          onChange={(event) => setWanted(event.target.value)}
+          onKeyDown={(event) => event.key === "Enter" && fresh && add()}
+        />
+        {fresh && <button type="button" onClick={add}>Add {typed}</button>}
         {keys
           .filter((key) => key.includes(wanted))
           .slice(0, 200)
@@ -89,9 +107,20 @@ export function Chooser({ seen, chosen, set }: { seen: string[]; chosen: string[
 
 const KEPT = "views";
 
+/** What is kept, as far as it can be read: a browser's store may hold anything. */
+function kept(): Record<string, string> {
+  try {
+    const found: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
+    const pairs = typeof found === "object" && found !== null && !Array.isArray(found) ? Object.entries(found) : [];
+    return Object.fromEntries(pairs.filter((pair): pair is [string, string] => typeof pair[1] === "string"));
+  } catch {
+    return {};
+  }
+}
+
 /** Views are addresses with a name, kept in this browser. */
 export function Views() {
-  const [views, setViews] = useState<Record<string, string>>(() => JSON.parse(localStorage.getItem(KEPT) ?? "{}") as Record<string, string>);
+  const [views, setViews] = useState(kept);
   const put = (next: Record<string, string>) => {
     localStorage.setItem(KEPT, JSON.stringify(next));
     setViews(next);

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Unreachable } from "../../api/call.ts";
 import type { Run } from "../../api/shapes.ts";
 import { setAway } from "../../parts/data.ts";
-import { search } from "../../parts/runs.ts";
+import { type Found, search } from "../../parts/runs.ts";
 import type { Scope } from "../../parts/scope.ts";
 
 const PAGE = 100;
@@ -16,12 +16,13 @@ export interface Asked {
 }
 
 export interface Table {
+  /** Rows that there are, as far as that is known. */
   count: number;
-  more: boolean;
+  /** How many that is in words, once it is known. */
+  said: string;
   ready: boolean;
-  /** How many rows are here, and all of them. */
-  known: number;
-  loaded: () => Run[];
+  /** The newest word of a run that is among the loaded ones. */
+  find: (id: string) => Run | undefined;
   /** Every param, metric and tag seen so far; another list only when there is another. */
   keys: string[];
   error: Error | undefined;
@@ -31,14 +32,14 @@ export interface Table {
 }
 
 interface Held {
-  pages: ReadonlyMap<number, Run[]>;
+  pages: ReadonlyMap<number, Found>;
   keys: string[];
-  more: boolean;
+  total: Found["total"];
   ready: boolean;
   error?: Error;
 }
 
-const NOTHING: Held = { pages: new Map(), keys: [], more: false, ready: false };
+const NOTHING: Held = { pages: new Map(), keys: [], total: undefined, ready: false };
 
 export function useRuns(names: Scope["names"], asked: Asked): Table {
   const [held, setHeld] = useState(NOTHING);
@@ -52,16 +53,19 @@ export function useRuns(names: Scope["names"], asked: Asked): Table {
         filter: asked.filter,
         limit: PAGE,
         from: page * PAGE,
+        token: current.current.pages.get(page - 1)?.next,
+        counted: page === inSight.current[0],
         ...(asked.order ? { order: [asked.order] } : {}),
         ...(asked.experiment ? { experiments: [asked.experiment] } : {}),
       };
-      const { runs, more } = await search(names, wanted, signal);
-      if (!signal.aborted) setHeld((old) => merged(old, page, runs, more));
+      const found = await search(names, wanted, signal);
+      if (!signal.aborted) setHeld((old) => merged(old, page, found));
     },
     [key],
   );
   const [turn, setTurn] = useState(0);
   const look = useRef<() => void>(() => undefined);
+  const shown = useRef(load);
   useEffect(() => {
     const stop = new AbortController();
     const busy = new Set<number>();
@@ -80,9 +84,13 @@ export function useRuns(names: Scope["names"], asked: Asked): Table {
           .finally(() => busy.delete(page));
       }
     };
-    inSight.current = [0, 0];
-    // What was seen before is offered on: a filter that is wrong shows no rows to learn from.
-    if (turn === 0) setHeld(({ keys }) => ({ ...NOTHING, keys }));
+    if (shown.current !== load) {
+      shown.current = load;
+      inSight.current = [0, 0];
+      // Nothing of another question is shown. What was seen before is offered on: a filter that is wrong shows no rows to learn from.
+      current.current = NOTHING;
+      setHeld(({ keys }) => ({ ...NOTHING, keys }));
+    }
     fetchPages(() => true);
     look.current = () => fetchPages((page) => !current.current.pages.has(page));
     const timer = window.setInterval(() => !document.hidden && fetchPages(() => true), EVERY_MS);
@@ -91,38 +99,43 @@ export function useRuns(names: Scope["names"], asked: Asked): Table {
       window.clearInterval(timer);
     };
   }, [load, turn]);
+  // What is in sight and was put aside is asked for at once.
+  useEffect(() => {
+    if (held.error === undefined) look.current();
+  }, [held]);
   const sight = useCallback((first: number, last: number) => {
     inSight.current = [Math.floor(first / PAGE), Math.max(0, Math.floor(last / PAGE))];
     look.current();
   }, []);
   return useMemo(() => {
-    const last = Math.max(-1, ...held.pages.keys());
-    const known = last < 0 ? 0 : last * PAGE + (held.pages.get(last)?.length ?? 0);
+    const filled = [...held.pages].filter(([, { runs }]) => runs.length > 0).map(([page]) => page);
+    const last = Math.max(-1, ...filled);
+    const end = held.pages.get(last);
+    const known = end === undefined ? 0 : last * PAGE + end.runs.length;
+    const { runs = 0, at_least = false } = held.total ?? {};
     return {
-      // A few rows more than are known: to see them is to ask for them.
-      count: known + (held.more ? 20 : 0),
-      more: held.more,
+      // Of rows that nobody has counted there are a few more than are known: to see them is to ask for them.
+      count: end?.more ? Math.max(known + 20, runs) : known,
+      said: held.total === undefined ? "" : `${runs.toLocaleString("en")}${at_least ? "+" : ""} ${runs === 1 ? "job" : "jobs"}`,
       ready: held.ready,
-      known: [...held.pages.values()].reduce((sum, page) => sum + page.length, 0),
-      loaded: () => [...held.pages.values()].flat(),
+      find: (id: string) => [...held.pages.values()].flatMap((page) => page.runs).find(({ info }) => info.run_id === id),
       keys: held.keys,
       error: held.error,
-      row: (index: number) => held.pages.get(Math.floor(index / PAGE))?.[index % PAGE],
+      row: (index: number) => held.pages.get(Math.floor(index / PAGE))?.runs[index % PAGE],
       sight,
       again: () => setTurn((turn) => turn + 1),
     };
   }, [held, sight]);
 }
 
-function merged(old: Held, page: number, runs: Run[], more: boolean): Held {
-  const before = old.pages.get(0)?.[0]?.info.run_id;
+function merged(old: Held, page: number, found: Found): Held {
+  const before = old.pages.get(0)?.runs[0]?.info.run_id;
   // Something new at the top moves everything below; what is not in sight is asked for again when it is.
-  const moved = page === 0 && before !== undefined && before !== runs[0]?.info.run_id;
+  const moved = page === 0 && before !== undefined && before !== found.runs[0]?.info.run_id;
   const pages = new Map(moved ? [] : old.pages);
-  pages.set(page, runs);
-  for (const other of [...pages.keys()]) if (!more && other > page) pages.delete(other);
-  const last = Math.max(...pages.keys());
-  return { pages, keys: withKeys(old.keys, runs), more: page === last ? more : old.more, ready: true };
+  pages.set(page, found);
+  for (const other of [...pages.keys()]) if (!found.more && other > page) pages.delete(other);
+  return { pages, keys: withKeys(old.keys, found.runs), total: found.total ?? old.total, ready: true };
 }
 
 /** The names of params, metrics and tags as the filter says them, with those of some more runs. */

@@ -25,7 +25,7 @@ export function Teams() {
       <Wait on={found}>
         {({ value }) =>
           value.length === 0 ? (
-            <Empty>No team yet. One is people of this workspace who share a quota.</Empty>
+            <Empty command={`peregrine workspace team -n ${names.workspace} --team vision --people ada bob`}>No team yet. One is people of this workspace who share a quota:</Empty>
           ) : (
             <List
               label="Teams"

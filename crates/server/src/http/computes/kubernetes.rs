@@ -52,8 +52,7 @@ impl On {
     pub(super) fn describe(&self, inner: &mut Value) {
         let target = &self.target.target;
         let default = target.default_instance_type.as_deref().unwrap_or(domain::resources::DEFAULT_INSTANCE_TYPE);
-        let types: Map<String, Value> =
-            self.facts.instance_types.iter().map(|kind| (kind.name.clone(), instance_type(kind))).collect();
+        let types: Map<String, Value> = self.facts.instance_types.iter().map(|kind| self.instance_type(kind)).collect();
         if !self.target.cluster.starts_with('@') {
             inner["namespace"] = json!(target.namespace);
             inner["cluster"] = json!(self.target.cluster);
@@ -105,6 +104,14 @@ impl On {
             })
         };
         self.facts.nodes.iter().map(one).collect()
+    }
+
+    /// A managed cluster counts the nodes it may have, of which those at work are not to be had now.
+    fn instance_type(&self, kind: &ClusterInstanceType) -> (String, Value) {
+        let busy = self.managed.as_ref().map_or(0, managed::Nodes::busy);
+        let mut view = instance_type(kind);
+        view["fitsNow"] = json!(kind.fits_now.saturating_sub(busy));
+        (kind.name.clone(), view)
     }
 }
 

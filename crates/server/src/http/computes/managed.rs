@@ -70,6 +70,11 @@ impl Nodes {
         inner["errors"] = wrong.collect();
     }
 
+    /// How many have a job.
+    pub(super) fn busy(&self) -> u64 {
+        self.0.iter().filter(|(_, job)| job.is_some()).count() as u64
+    }
+
     /// Every node as clients list them.
     pub(super) fn listed(&self) -> Value {
         let one = |(row, job): &(MachineRow, Option<String>)| {

@@ -8,7 +8,7 @@ use crate::{
 use api::arm::{PROVIDER, system_data};
 use domain::{Job, JobState, Timestamp};
 use serde_json::{Map, Value, json};
-use store::{ComputeRow, NodeRow, WorkspaceRow};
+use store::{ComputeRow, InUse, NodeRow, WorkspaceRow};
 
 /// A node not heard of for this long is shown as not answering.
 const SILENT_MS: i64 = 30_000;
@@ -119,13 +119,19 @@ fn counted(kind: &str, inner: &mut Value, changed_at: Timestamp) {
     }
 }
 
-pub(super) fn local(app: &App, workspace: &WorkspaceRow, nodes: &[NodeRow]) -> Value {
+pub(super) fn local(app: &App, workspace: &WorkspaceRow, nodes: &[NodeRow], in_use: &InUse) -> Value {
+    let free = nodes.first().map(|row| row.facts.capacity.minus(&in_use.resources));
     let types: Map<String, Value> = app
         .instance_types()
         .into_iter()
         .map(|kind| {
             let resources = json!({"requests": amounts(&kind.requests), "limits": kind.limits.as_ref().map(amounts)});
-            (kind.name, json!({"nodeSelector": null, "resources": resources}))
+            let (fits, ever) = (
+                free.map(|free| kind.requests.count_in(&free)),
+                nodes.first().map(|row| kind.requests.fits_in(&row.facts.capacity)),
+            );
+            let shown = json!({"nodeSelector": null, "resources": resources, "fitsNow": fits, "fitsEver": ever});
+            (kind.name, shown)
         })
         .collect();
     let state = if nodes.iter().any(|row| answers(row, app.now())) { "Succeeded" } else { "Creating" };

@@ -6,8 +6,10 @@ use axum::{
     Json,
     extract::{Path, State},
 };
+use domain::Plan;
 use serde_json::{Value, json};
-use store::{Error, JobRow, Tx};
+use std::collections::HashMap;
+use store::{HERE, JobRow};
 
 /// How many jobs are told of.
 const SHOWN: usize = 50;
@@ -20,21 +22,20 @@ pub(crate) async fn queue(State(app): State<App>, Path(at): Path<At>) -> Result<
         let more = rows.len() > SHOWN;
         rows.truncate(SHOWN);
         let room = Room::look(&then, tx)?;
-        let value = rows.iter().map(|row| view(tx, row, room.as_ref())).collect::<Result<Vec<_>, Error>>()?;
-        Ok(json!({"value": value, "more": more}))
+        let ahead = tx.ahead_of_each(&rows)?;
+        let here: Vec<i64> = rows.iter().filter(|row| row.cluster == HERE).map(|row| row.job.seq).collect();
+        let plans = if room.is_some() { tx.plans(&here)? } else { HashMap::new() };
+        let one = |row: &JobRow| view(row, ahead.get(&row.job.seq), room.as_ref().zip(plans.get(&row.job.seq)));
+        Ok(json!({"value": rows.iter().map(one).collect::<Vec<_>>(), "more": more}))
     });
     Ok(Json(look.await?))
 }
 
-fn view(tx: &mut Tx<'_>, row: &JobRow, room: Option<&Room>) -> Result<Value, Error> {
+fn view(row: &JobRow, ahead: Option<&i64>, room: Option<(&Room, &Plan)>) -> Value {
     let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
-    let expected = match room {
-        Some(room) => room.expected(tx, row)?,
-        None => None,
-    };
-    Ok(json!({
+    json!({
         "name": row.job.name, "displayName": body["displayName"].as_str().unwrap_or(row.job.name.as_str()),
         "user": row.created_by, "target": row.target, "since": row.job.created_at.iso(), "note": row.note,
-        "ahead": tx.ahead_of(row)?, "expected": expected,
-    }))
+        "ahead": ahead, "expected": room.and_then(|(room, plan)| room.expected_for(plan)),
+    })
 }

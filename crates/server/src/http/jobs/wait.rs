@@ -2,14 +2,14 @@
 
 use crate::{app::App, http::sharing};
 use domain::{
-    JobState, Resources, Timestamp,
+    JobState, Plan, Resources, Timestamp,
     sharing::{
         Holder, Team,
         estimate::{self, Busy},
         fair,
     },
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use store::{Error, HERE, HeldRow, HolderJob, JobRow, Tx};
 
 /// How many people a sentence names.
@@ -121,14 +121,19 @@ pub(super) struct Room {
 impl Room {
     pub(super) fn look(app: &App, tx: &mut Tx<'_>) -> Result<Option<Room>, Error> {
         let (Some(mut free), now) = (app.capacity(), app.now()) else { return Ok(None) };
-        let mut busy = Vec::new();
+        let (mut busy, mut usual) = (Vec::new(), HashMap::new());
         for HolderJob { job, needs, experiment, timeout, .. } in tx.holders(HERE)? {
             free = free.minus(&needs);
             let started = job.state.started_at();
             let end = |ms: i64| started.map(|at| Timestamp((at.0 + ms).max(now.0)));
             let limit =
                 timeout.and_then(|seconds| i64::try_from(seconds).ok()).and_then(|seconds| seconds.checked_mul(1000));
-            let likely = tx.usual_length(&job.workspace, &experiment)?.and_then(end);
+            let length = match usual.get(&(job.workspace.clone(), experiment.clone())) {
+                Some(known) => *known,
+                None => tx.usual_length(&job.workspace, &experiment)?,
+            };
+            usual.insert((job.workspace.clone(), experiment), length);
+            let likely = length.and_then(end);
             busy.push(Busy { name: job.name.to_string(), needs, latest: limit.and_then(end), likely });
         }
         Ok(Some(Room { free, busy }))
@@ -139,7 +144,11 @@ impl Room {
         if row.cluster != HERE {
             return Ok(None);
         }
-        let plan = tx.plan(row.job.seq)?;
-        Ok(plan.and_then(|plan| estimate::when(&plan.needs(), &self.free, self.busy.clone())))
+        Ok(tx.plan(row.job.seq)?.and_then(|plan| self.expected_for(&plan)))
+    }
+
+    /// When there is room for something on this machine.
+    pub(super) fn expected_for(&self, plan: &Plan) -> Option<String> {
+        estimate::when(&plan.needs(), &self.free, self.busy.clone())
     }
 }

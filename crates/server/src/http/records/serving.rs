@@ -3,7 +3,7 @@
 //! Invariants: what is asked for is resolved in the transaction that accepts it, so a record that was accepted can be
 //! served; while one change is under way, no other begins; who deletes a deployment waits until its last replica is gone.
 
-use super::{Kind, find};
+use super::{Kind, find, health::Health};
 use crate::{
     app::App,
     http::{
@@ -36,12 +36,16 @@ const TAIL: usize = 5000;
 
 /// What a record is worth at this moment.
 pub(super) enum Live {
-    Deployment {
-        row: Box<ServingRow>,
-        replicas: Vec<ReplicaRow>,
-    },
-    /// An endpoint on a cluster, and where its router is found; nowhere yet.
-    Endpoint(Option<String>),
+    Deployment { row: Box<ServingRow>, replicas: Vec<ReplicaRow> },
+    Endpoint { door: Door, health: Health },
+}
+
+/// Where an endpoint is called.
+pub(super) enum Door {
+    /// On this machine.
+    Here,
+    /// On a cluster, once its router's address is known.
+    There(Option<String>),
 }
 
 pub(super) fn key_of(key: &RecordKey) -> ServingKey {
@@ -137,15 +141,18 @@ pub(super) fn live(tx: &mut Tx<'_>, key: &RecordKey) -> Result<Option<Live>, sto
     Ok(Some(Live::Deployment { row: Box::new(row), replicas }))
 }
 
-/// Where an endpoint is called; `None` where that is on this machine.
-pub(super) fn endpoint(app: &App, tx: &mut Tx<'_>, row: &RecordRow) -> Result<Option<Live>, store::Error> {
+pub(super) fn endpoint(app: &App, tx: &mut Tx<'_>, row: &RecordRow) -> Result<Live, store::Error> {
     let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
-    let site = site_of(tx, &row.key.workspace, &body)?;
+    Ok(Live::Endpoint { door: door(app, tx, row, &body)?, health: Health::look(tx, row, &body)? })
+}
+
+fn door(app: &App, tx: &mut Tx<'_>, row: &RecordRow, body: &Value) -> Result<Door, store::Error> {
+    let site = site_of(tx, &row.key.workspace, body)?;
     if site == store::HERE {
-        return Ok(None);
+        return Ok(Door::Here);
     }
     let url = app.facts(tx, &site)?.scoring_url.clone();
-    Ok(Some(Live::Endpoint(Some(url).filter(|url| !url.is_empty()))))
+    Ok(Door::There(Some(url).filter(|url| !url.is_empty())))
 }
 
 impl Live {
@@ -153,16 +160,26 @@ impl Live {
     pub(super) fn state(&self) -> (&'static str, Option<String>) {
         match self {
             Live::Deployment { row, replicas } => (row.state.status(), Some(words(row, replicas))),
-            Live::Endpoint(Some(_)) => ("Succeeded", None),
-            Live::Endpoint(None) => {
+            Live::Endpoint { door: Door::There(None), .. } => {
                 let words = "the cluster's router has no address yet; `peregrine extension status` shows the extension";
                 ("Succeeded", Some(words.to_owned()))
             }
+            // An address is all that is provisioned of an endpoint; whether it answers is its health.
+            Live::Endpoint { health, .. } => ("Succeeded", Some(health.why.clone())),
+        }
+    }
+
+    /// Of an endpoint: whether it answers, in one word.
+    pub(super) fn health(&self) -> Option<&'static str> {
+        match self {
+            Live::Deployment { .. } => None,
+            Live::Endpoint { door: Door::There(None), .. } => Some("Starting"),
+            Live::Endpoint { health, .. } => Some(health.word),
         }
     }
 }
 
-fn words(row: &ServingRow, replicas: &[ReplicaRow]) -> String {
+pub(super) fn words(row: &ServingRow, replicas: &[ReplicaRow]) -> String {
     let ready = replicas.iter().filter(|replica| replica.takes_requests().is_some()).count();
     let all = replicas.iter().filter(|replica| replica.draining_at.is_none()).count();
     let count = format!("{ready} of {all} replicas are ready");

@@ -5,7 +5,7 @@
 
 use super::{
     Kind, find,
-    serving::{self, Live},
+    serving::{self, Door, Live},
 };
 use crate::{
     app::App,
@@ -94,9 +94,9 @@ async fn address(app: &App, key: RecordKey) -> Result<(String, String, Option<Ve
     })
     .await?;
     let url = match live {
-        Some(Live::Endpoint(Some(url))) => return Ok((name, url, None)),
-        Some(_) => None,
-        None => app.settings.scoring_url.clone(),
+        Live::Endpoint { door: Door::There(Some(url)), .. } => return Ok((name, url, None)),
+        Live::Endpoint { door: Door::Here, .. } => app.settings.scoring_url.clone(),
+        _ => None,
     };
     let url = url.ok_or_else(|| {
         Problem::conflict(format!("endpoint `{name}` has no address yet: no router was heard of where it is to serve"))

@@ -11,6 +11,8 @@ use store::{RecordKey, RecordRow, WorkspaceRow};
 
 /// Where a record says what it is worth.
 const STATE: &str = "peregrine.state";
+/// Where an endpoint says whether it answers.
+const HEALTH: &str = "peregrine.health";
 /// What only the server writes; clients send it back as they got it.
 const SERVERS: &[&str] = &["id", "name", "type", "systemData", "etag"];
 const SERVERS_INSIDE: &[&str] = &["provisioningState", "scoringUri", "swaggerUri", "peregrine"];
@@ -37,6 +39,7 @@ pub(super) fn settle(body: &mut Value) -> Option<Value> {
     properties.retain(|key, _| !SERVERS_INSIDE.contains(&key.as_str()));
     if let Some(inner) = properties.get_mut("properties").and_then(Value::as_object_mut) {
         inner.remove(STATE);
+        inner.remove(HEALTH);
     }
     properties.remove("keys").filter(Value::is_object)
 }
@@ -48,8 +51,11 @@ pub(super) fn of(app: &App, workspace: &WorkspaceRow, kind: Kind, row: &RecordRo
         _ => Map::new(),
     };
     defaults(app, workspace, kind, &row.key, &mut properties);
-    if let Some(Live::Serving(serving::Live::Endpoint(router))) = live {
-        addresses(router.as_deref(), &row.key, &mut properties);
+    if let Some(Live::Serving(live @ serving::Live::Endpoint { door, .. })) = live {
+        if let serving::Door::There(router) = door {
+            addresses(router.as_deref(), &row.key, &mut properties);
+        }
+        object(&mut properties, "properties")[HEALTH] = json!(live.health());
     }
     let (state, words) = match (kind, live) {
         (_, Some(Live::Serving(live))) => live.state(),
@@ -57,8 +63,8 @@ pub(super) fn of(app: &App, workspace: &WorkspaceRow, kind: Kind, row: &RecordRo
             properties.insert("peregrine".into(), live.details());
             ("Succeeded", Some(live.words()))
         }
-        // An address is all that an endpoint is; a batch deployment was looked through when it was accepted.
-        (Kind::OnlineEndpoint | Kind::BatchEndpoint | Kind::BatchDeployment, None) => ("Succeeded", None),
+        // An address is all that a batch endpoint is; its deployment was looked through when it was accepted.
+        (Kind::BatchEndpoint | Kind::BatchDeployment, None) => ("Succeeded", None),
         (kind, None) => ("Unknown", Some(state(kind).to_owned())),
     };
     properties.insert("provisioningState".into(), json!(state));

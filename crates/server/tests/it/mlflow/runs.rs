@@ -94,6 +94,50 @@ async fn a_search_sees_what_was_logged_a_moment_ago() {
 }
 
 #[tokio::test]
+async fn runs_of_every_experiment_are_paged_past_what_comes_meanwhile_and_counted() {
+    let server = Server::start().await;
+    let other = server.tell("experiments/create", json!({"name": "other"})).await.expect(200);
+    let mut started = 1_700_000_000_000_i64;
+    let mut begin = async |name: &str, experiment: &Value| {
+        started += 1000;
+        let body = json!({"experiment_id": experiment, "run_name": name, "start_time": started});
+        let made = server.tell("runs/create", body).await.expect(200);
+        made["run"]["info"]["run_id"].as_str().unwrap().to_owned()
+    };
+    let mut ids = Vec::new();
+    for (n, name) in ["a", "b", "c", "d", "e"].iter().enumerate() {
+        let experiment = if n % 2 == 0 { json!("0") } else { other["experiment_id"].clone() };
+        ids.push(begin(name, &experiment).await);
+    }
+    let names = |found: &Value| -> String {
+        let runs = found["runs"].as_array().into_iter().flatten();
+        runs.map(|run| run["info"]["run_name"].as_str().unwrap().to_owned()).collect()
+    };
+    let asked = json!({"experiment_ids": ["*"], "max_results": 2, "count_total": true});
+    let first = server.tell("runs/search", asked.clone()).await.expect(200);
+    assert_eq!((names(&first), &first["total"]), ("ed".into(), &json!({"runs": 5, "at_least": false})));
+    begin("f", &json!("0")).await;
+    let mut next = asked.clone();
+    next["page_token"] = first["next_page_token"].clone();
+    let second = server.tell("runs/search", next.clone()).await.expect(200);
+    assert_eq!((names(&second), &second["total"]["runs"]), ("cb".into(), &json!(6)), "a new run moves nothing");
+    next["page_token"] = second["next_page_token"].clone();
+    assert_eq!(names(&server.tell("runs/search", next).await.expect(200)), "a");
+    server.tell("runs/delete", json!({"run_id": ids[4]})).await.expect(200);
+    server.tell("experiments/delete", json!({"experiment_id": other["experiment_id"]})).await.expect(200);
+    let left = server.tell("runs/search", asked.clone()).await.expect(200);
+    assert_eq!((names(&left), &left["total"]["runs"]), ("fc".into(), &json!(3)), "what is deleted is not counted");
+    let mut few = asked;
+    few["filter"] = json!("attributes.run_name = 'c'");
+    assert_eq!(server.tell("runs/search", few.clone()).await.expect(200)["total"]["runs"], 1);
+    few["experiment_ids"] = json!([]);
+    let none = server.tell("runs/search", few).await.expect(200);
+    assert_eq!((names(&none), &none["total"]["runs"]), (String::new(), &json!(0)), "nothing named is nothing asked");
+    let plain = server.tell("runs/search", json!({"experiment_ids": ["0"]})).await.expect(200);
+    assert_eq!(plain["total"], Value::Null, "who does not ask is not told");
+}
+
+#[tokio::test]
 async fn an_experiment_goes_with_its_runs_and_comes_back_with_them() {
     let server = Server::start().await;
     let id =
