@@ -19,6 +19,7 @@ const STORIES: &[&str] = &[
     "tests/studio/stories.test.mjs",
     "tests/studio/serving.test.mjs",
     "tests/studio/work.test.mjs",
+    "tests/studio/job.test.mjs",
     "tests/studio/faults.test.mjs",
     "tests/studio/security.test.mjs",
 ];
