@@ -47,7 +47,7 @@ export function App() {
   if (session === null) return <SignIn done={() => void load()} />;
   if (stranger !== undefined) {
     const stay = () => setStranger(undefined);
-    return <Whose stranger={stranger} stay={stay} change={() => void enterAs(stranger.code, true).then(stay).then(load)} />;
+    return <Whose stranger={stranger} stay={stay} change={() => void enterAs(stranger.code, true).then(load).then(stay)} />;
   }
   return <Shell session={session} leave={() => setSession(null)} />;
 }

@@ -256,21 +256,26 @@ test("a session that is renewed loads nothing anew", async () => {
 
 test("a page that was open across an upgrade loads itself anew, once", async () => {
   const gone = { status: 404, body: "gone" };
-  let missing = 1;
-  await page.route(/assets\/job-.*\.js/, (route) => (missing-- > 0 ? route.fulfill(gone) : route.fallback()));
   await open("");
   await page.getByRole("heading", { name: "Home" }).waitFor();
+  // What this page would fetch is there again for the next one.
+  let loads = 0;
+  const count = (request) => request.isNavigationRequest() && loads++;
+  page.on("request", count);
+  await page.route(/assets\/job-.*\.js/, (route) => (loads === 0 ? route.fulfill(gone) : route.fallback()));
   await page.evaluate((name) => {
     history.pushState(null, "", `/studio/default/jobs/${name}`);
     window.dispatchEvent(new Event("popstate"));
   }, made.files);
   await page.getByRole("heading", { name: "leaves files" }).waitFor();
-  assert.ok(missing < 0, "the piece was asked for twice");
+  assert.equal(loads, 1);
   await page.unroute(/assets\/job-/);
   await page.route(/assets\/compare-.*\.js/, (route) => route.fulfill(gone));
   await open(`/compare?runs=${made.run}`);
   await page.getByText("This page cannot be shown").waitFor();
   await page.getByRole("button", { name: "Load it again" }).waitFor();
+  assert.equal(loads, 2, "so soon after the first it is not loaded a second time");
+  page.off("request", count);
   assert.deepEqual(await axeFinds(page), []);
   await page.getByRole("link", { name: "Jobs", exact: true }).click();
   await page.getByRole("link", { name: "leaves files" }).waitFor();
