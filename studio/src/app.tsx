@@ -1,6 +1,6 @@
 // The frame of every page: who is signed in, which workspace, where to go.
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
-import { ask as call, SIGNED_OUT } from "./api/call.ts";
+import { ask as call, Refused, SIGNED_OUT } from "./api/call.ts";
 import { session as sessionRoute, session_enter, session_leave } from "./api/routes.ts";
 import type { Session } from "./api/shapes.ts";
 import { Endpoints } from "./pages/endpoints.tsx";
@@ -12,12 +12,14 @@ import { Jobs } from "./pages/jobs.tsx";
 import { Schedules } from "./pages/schedules.tsx";
 import { SignIn } from "./pages/sign-in.tsx";
 import { WorkspacePage } from "./pages/workspace.tsx";
+import { Boundary } from "./parts/boundary.tsx";
 import { useAway } from "./parts/data.ts";
+import { recall, remember } from "./parts/kept.ts";
 import { PAGES } from "./parts/pages.ts";
 import { Palette } from "./parts/palette.tsx";
 import { at, go, type Place, usePlace } from "./parts/place.ts";
-import { ScopeContext, scopeOf } from "./parts/scope.ts";
-import { Empty, Link } from "./parts/show.tsx";
+import { namesOf, ScopeContext, scopeOf } from "./parts/scope.ts";
+import { Empty, Link, Said } from "./parts/show.tsx";
 
 // What draws charts is fetched when a chart is wanted.
 const JobPage = lazy(async () => ({ default: (await import("./pages/job.tsx")).JobPage }));
@@ -27,9 +29,10 @@ const RENEW_MS = 10 * 60_000;
 
 export function App() {
   const [session, setSession] = useState<Session | null | undefined>();
+  const [stranger, setStranger] = useState<Stranger>();
   const load = () => call<Session>(sessionRoute, {}).then(setSession, () => setSession(null));
   useEffect(() => {
-    void enter().then(load);
+    void enter().then(setStranger).then(load);
     const out = () => setSession(null);
     const timer = window.setInterval(() => {
       if (!document.hidden) void call<Session>(sessionRoute, {}).then(setSession, () => undefined);
@@ -42,15 +45,49 @@ export function App() {
   }, []);
   if (session === undefined) return <div className="skeleton" aria-busy="true" aria-label="loading" />;
   if (session === null) return <SignIn done={() => void load()} />;
+  if (stranger !== undefined) {
+    const stay = () => setStranger(undefined);
+    return <Whose stranger={stranger} stay={stay} change={() => void enterAs(stranger.code, true).then(load).then(stay)} />;
+  }
   return <Shell session={session} leave={() => setSession(null)} />;
 }
 
+/** A link of someone else than who is signed in. */
+interface Stranger {
+  code: string;
+  message: string;
+}
+
 /** Uses the code of a link, which is taken out of the address before anything else happens. */
-async function enter(): Promise<void> {
+async function enter(): Promise<Stranger | undefined> {
   const code = /^#enter=(\w+)$/.exec(location.hash)?.[1];
-  if (code === undefined) return;
+  if (code === undefined) return undefined;
   history.replaceState(null, "", location.pathname + location.search);
-  await call(session_enter, {}, { body: { code } }).catch(() => undefined);
+  return enterAs(code, false);
+}
+
+async function enterAs(code: string, replace: boolean): Promise<Stranger | undefined> {
+  try {
+    await call(session_enter, {}, { body: { code, replace } });
+  } catch (error) {
+    if (error instanceof Refused && error.status === 409) return { code, message: error.message };
+  }
+  return undefined;
+}
+
+function Whose({ stranger, stay, change }: { stranger: Stranger; stay: () => void; change: () => void }) {
+  return (
+    <main className="alone">
+      <h1>Whose link is this?</h1>
+      <p>
+        <Said>{`${stranger.message.charAt(0).toUpperCase()}${stranger.message.slice(1)}.`}</Said> What you do after signing in with it is done in that person&apos;s name.
+      </p>
+      <div className="bar">
+        <button type="button" onClick={stay}>Stay signed in</button>
+        <button type="button" onClick={change}>Sign in with the link</button>
+      </div>
+    </main>
+  );
 }
 
 function Shell({ session, leave }: { session: Session; leave: () => void }) {
@@ -58,10 +95,10 @@ function Shell({ session, leave }: { session: Session; leave: () => void }) {
   const away = useAway();
   const found = session.workspaces.find(({ name }) => name.toLowerCase() === place.workspace.toLowerCase());
   const usual = session.workspaces.find(({ name }) => name === session.workspace) ?? session.workspaces[0];
-  const scope = useMemo(() => {
-    const workspace = found ?? usual;
-    return workspace && scopeOf(session, workspace);
-  }, [session, found, usual]);
+  const shown = found ?? usual;
+  // A session that is renewed says the same again: what was loaded under these names stays.
+  const names = useMemo(() => namesOf(shown?.path ?? "", shown?.name ?? ""), [shown?.path, shown?.name]);
+  const scope = useMemo(() => shown && scopeOf(session, shown, names), [session, shown, names]);
   useEffect(() => {
     if (place.workspace === "" && usual) go(at(usual.name), true);
   }, [place.workspace, usual]);
@@ -75,6 +112,7 @@ function Shell({ session, leave }: { session: Session; leave: () => void }) {
     );
   }
   const name = scope.workspace.name;
+  const view = `${name}/${place.parts.slice(0, 2).join("/")}`;
   const here = place.parts[0] ?? "";
   return (
     <ScopeContext value={scope}>
@@ -111,9 +149,11 @@ function Shell({ session, leave }: { session: Session; leave: () => void }) {
         {found === undefined && place.workspace !== "" ? (
           <Empty>There is no workspace “{place.workspace}” that you may see.</Empty>
         ) : (
-          <Suspense fallback={<div className="skeleton" aria-busy="true" />}>
-            <View place={place} key={`${name}/${place.parts.slice(0, 2).join("/")}`} />
-          </Suspense>
+          <Boundary at={`${name}/${place.parts.join("/")}`}>
+            <Suspense fallback={<div className="skeleton" aria-busy="true" />}>
+              <View place={place} key={view} />
+            </Suspense>
+          </Boundary>
         )}
       </main>
       <Palette />
@@ -164,11 +204,11 @@ function Falcon() {
 
 /** Light, dark, or as the system has it. */
 function Theme() {
-  const [theme, setTheme] = useState(() => localStorage.getItem("theme") ?? "");
+  const [theme, setTheme] = useState(() => recall("theme") ?? "");
   useEffect(() => {
     if (theme === "") delete document.documentElement.dataset["theme"];
     else document.documentElement.dataset["theme"] = theme;
-    localStorage.setItem("theme", theme);
+    remember("theme", theme);
     window.dispatchEvent(new Event("peregrine-theme"));
   }, [theme]);
   return (

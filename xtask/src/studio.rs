@@ -20,6 +20,7 @@ const STORIES: &[&str] = &[
     "tests/studio/serving.test.mjs",
     "tests/studio/work.test.mjs",
     "tests/studio/lists.test.mjs",
+    "tests/studio/job.test.mjs",
     "tests/studio/faults.test.mjs",
     "tests/studio/security.test.mjs",
 ];

@@ -62,6 +62,31 @@ export async function send<Path extends string, Reply>(
   throw await refusal(answer);
 }
 
+/** Reads what was answered; a line that is cut on the way is a server that cannot be reached. */
+async function whole<T>(read: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  try {
+    return await read;
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Unreachable("the answer was cut off");
+  }
+}
+
+/** The bytes of an answer. */
+export async function bytesOf(answer: Response, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await whole(answer.arrayBuffer(), signal));
+}
+
+/** Whether asking again later may succeed. */
+export function passes(error: unknown): boolean {
+  return error instanceof Unreachable || (error instanceof Refused && (error.status === 429 || error.status >= 500));
+}
+
+/** How long to wait before the next of several tries: longer each time, up to half a minute. */
+export function patience(tries: number): number {
+  return Math.min(30_000, 1000 * 2 ** tries);
+}
+
 /** Asks and reads the answer; `Shape` says more of it than the document of the API does. */
 export async function ask<Shape extends Reply, Path extends string = string, Reply = unknown>(
   route: Route<Path, Reply>,
@@ -69,7 +94,7 @@ export async function ask<Shape extends Reply, Path extends string = string, Rep
   options: Options = {},
 ): Promise<Shape> {
   const answer = await send(route, params, options);
-  const text = await answer.text();
+  const text = await whole(answer.text(), options.signal);
   return (text === "" ? {} : JSON.parse(text)) as Shape;
 }
 

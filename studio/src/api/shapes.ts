@@ -54,6 +54,8 @@ export interface JobProperties {
   command?: string;
   computeId?: string;
   environmentId?: string;
+  environmentVariables?: Record<string, string>;
+  resources?: { instanceType?: string | null; instanceCount?: number };
   codeId?: string;
   isArchived: boolean;
   tags: Record<string, string>;
@@ -150,9 +152,13 @@ export interface Metrics {
   status: string;
   value: Line[];
   leftOut: number;
+  /** Other runs that were asked for. */
+  also?: Metrics[];
 }
 
 export interface Sample {
+  /** Which part of the job it is of. */
+  part: number;
   at: number;
   cpu_percent: number;
   memory_used_bytes: number;

@@ -54,14 +54,21 @@ function Overlays({ runs }: { runs: Run[] }) {
   const [look, setLook] = useState<Look>({ x: "step", log: false, smooth: 0 });
   const lines = useData(
     `lines ${key}`,
-    (signal) => Promise.all(shown.map(({ info }) => ask<Metrics>(job_metrics, { ...names, name: info.run_id }, { query: { points: POINTS }, signal }))),
+    async (signal) => {
+      // All of them in one answer.
+      const [first = "", ...others] = shown.map(({ info }) => info.run_id);
+      const { also = [], ...own } = await ask<Metrics>(job_metrics, { ...names, name: first }, { query: { points: POINTS, also: others.join(",") || undefined }, signal });
+      const by = new Map([own, ...also].map((one) => [one.name, one.value]));
+      return shown.map(({ info }) => by.get(info.run_id) ?? []);
+    },
     shown.every(({ info }) => info.end_time !== undefined) ? 0 : 4000,
   );
   const charts = useMemo(() => {
     const by = new Map<string, ReturnType<typeof lineOf>[]>();
-    lines.data?.forEach(({ value }, index) => {
+    lines.data?.forEach((value, index) => {
       const name = shown[index]?.info.run_name ?? "";
-      for (const { key, points } of value) by.set(key, [...(by.get(key) ?? []), lineOf(name, points, look.x ?? "step", COLOURS[index % COLOURS.length])]);
+      const colour = COLOURS[index % COLOURS.length] ?? "";
+      for (const { key, points } of value) by.set(key, [...(by.get(key) ?? []), lineOf(name, points, look.x ?? "step", { colour })]);
     });
     return [...by].sort(([a], [b]) => a.localeCompare(b));
   }, [lines.data, look.x]);
@@ -72,8 +79,13 @@ function Overlays({ runs }: { runs: Run[] }) {
           Over{" "}
           <select value={look.x} onChange={(event) => setLook({ ...look, x: event.target.value as "step" })}>
             <option value="step">step</option>
+            <option value="time">time</option>
             <option value="relative">time since start</option>
           </select>
+        </label>
+        <label>
+          Smoothing{" "}
+          <input type="range" min={0} max={0.99} step={0.01} value={look.smooth} onChange={(event) => setLook({ ...look, smooth: Number(event.target.value) })} />
         </label>
         <label>
           <input type="checkbox" checked={look.log} onChange={(event) => setLook({ ...look, log: event.target.checked })} /> log scale

@@ -78,7 +78,7 @@ export function JobPage({ name, tab }: { name: string; tab: string }) {
               <span className="grow" />
               {works && found.job && !over && <button type="button" onClick={() => void cancel()}>Cancel</button>}
               {works && found.job && over && <button type="button" onClick={() => setRegistering(true)}>Register…</button>}
-              {works && kind === "Command" && <button type="button" onClick={() => setAgain(true)}>Run again…</button>}
+              {works && found.job && <button type="button" onClick={() => setAgain(true)}>Run again…</button>}
             </header>
             {problem !== undefined && <Problem error={problem} />}
             <Tabs label="Parts of the job" tabs={tabs} here={tab} to={(part) => at(workspace.name, ["jobs", name, part])} />

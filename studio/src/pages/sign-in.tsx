@@ -11,7 +11,7 @@ export function SignIn({ done }: { done: () => void }) {
     event.preventDefault();
     try {
       const { code } = await ask<{ code: string }>(studio_link, {}, { body: {}, token: token.trim() });
-      await ask(session_enter, {}, { body: { code } });
+      await ask(session_enter, {}, { body: { code, replace: true } });
       setToken("");
       done();
     } catch (thrown) {

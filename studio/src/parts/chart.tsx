@@ -1,5 +1,6 @@
-// A chart of lines: drawn when it comes into sight, cursor and zoom shared with the others of its group.
-import { useEffect, useMemo, useRef, useState } from "react";
+// A chart of lines: drawn when it comes into sight, cursor and zoom shared with the others of its group. Each shows all
+// it has until the reader zooms into one of them.
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { number, span } from "./words.ts";
@@ -25,12 +26,28 @@ export interface Look {
 }
 
 const HEIGHT = 220;
-const GROUPS = new Map<string, Set<uPlot>>();
+/** The charts that are read together, and the stretch that the reader has zoomed into. */
+interface Group {
+  plots: Set<uPlot>;
+  zoom?: { min: number; max: number } | undefined;
+}
+const GROUPS = new Map<string, Group>();
 /** Told apart on light and on dark ground, and by most who see colours differently. */
 export const COLOURS = ["#2f7ed8", "#d9730d", "#2a9d5c", "#b04ac0", "#c9372c", "#0e8a8a", "#8a6d00", "#6b62d9"];
 
-export function Chart({ title, series, look = {}, group }: { title: string; series: Series[]; look?: Look; group: string }) {
+interface ChartProps {
+  title: string;
+  series: Series[];
+  look?: Look;
+  group: string;
+  /** What else stands beside the title. */
+  aside?: ReactNode;
+}
+
+export function Chart({ title, series, look = {}, group, aside }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
+  // Steps and seconds have no stretch in common.
+  const key = `${group} ${look.x ?? "step"}`;
   const plot = useRef<uPlot>(null);
   const [seen, setSeen] = useState(false);
   const theme = useTheme();
@@ -46,16 +63,19 @@ export function Chart({ title, series, look = {}, group }: { title: string; seri
   useEffect(() => {
     const element = box.current;
     if (element === null || data === undefined) return;
-    const made = new uPlot(options(element.clientWidth, series, look, group), data, element);
+    const all = GROUPS.get(key) ?? { plots: new Set() };
+    GROUPS.set(key, all);
+    const made = new uPlot(options(element, series, look, [key, all]), data, element);
     plot.current = made;
-    const all = GROUPS.get(group) ?? new Set();
-    GROUPS.set(group, all.add(made));
+    all.plots.add(made);
+    if (all.zoom) made.setScale("x", all.zoom);
     // The first call tells the size it has: to set it again would be to draw it twice.
     const watch = new ResizeObserver(() => element.clientWidth !== made.width && made.setSize({ width: element.clientWidth, height: HEIGHT }));
     watch.observe(element);
     return () => {
       watch.disconnect();
-      all.delete(made);
+      all.plots.delete(made);
+      if (all.plots.size === 0) GROUPS.delete(key);
       made.destroy();
       plot.current = null;
     };
@@ -63,8 +83,9 @@ export function Chart({ title, series, look = {}, group }: { title: string; seri
   useEffect(() => {
     const drawn = plot.current;
     if (drawn === null || data === undefined || drawn.data === data) return;
-    const zoomed = drawn.scales["x"]?.min !== drawn.data[0][0] || drawn.scales["x"]?.max !== drawn.data[0].at(-1);
-    drawn.setData(data, !zoomed);
+    const zoom = GROUPS.get(key)?.zoom;
+    drawn.setData(data, zoom === undefined);
+    if (zoom) drawn.setScale("x", zoom);
   }, [data]);
   const last = series.length === 1 ? series[0]?.ys.at(-1) : undefined;
   return (
@@ -72,6 +93,7 @@ export function Chart({ title, series, look = {}, group }: { title: string; seri
       <figcaption>
         <b title={title}>{title}</b>
         {last !== undefined && last !== null && <span className="dim">{(look.unit ?? number)(last)}</span>}
+        {aside}
       </figcaption>
       <div ref={box} className="plot" role="img" aria-label={`${title}: ${describe(series)}`} />
     </figure>
@@ -101,24 +123,44 @@ function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-function options(width: number, series: Series[], look: Look, group: string): uPlot.Options {
+/** Shows a stretch in every chart of a group; without one, each shows all it has. */
+function zoomTo(group: Group, zoom: Group["zoom"]): void {
+  group.zoom = zoom;
+  for (const plot of group.plots) {
+    if (zoom) plot.setScale("x", zoom);
+    else plot.setData(plot.data);
+    plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  }
+}
+
+function options(box: HTMLDivElement, series: Series[], look: Look, [key, group]: [string, Group]): uPlot.Options {
   const [ink, grid] = [colour("--dim"), colour("--line")];
   const shown = look.unit ?? number;
   const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
   const x = (value: number) => (look.x === "relative" ? span(value * 1000) : look.x === "time" ? new Date(value * 1000).toLocaleString() : number(value));
-  const together = (drawn: uPlot, key: string) => {
-    const range = drawn.scales["x"];
-    if (key !== "x" || range?.min == null || range.max == null) return;
-    for (const other of GROUPS.get(group) ?? []) {
-      const theirs = other.scales["x"];
-      if (other !== drawn && (theirs?.min !== range.min || theirs.max !== range.max)) other.setScale("x", { min: range.min, max: range.max });
-    }
+  const dragged = (drawn: uPlot) => {
+    const { left, width } = drawn.select;
+    if (width > 0) zoomTo(group, { min: drawn.posToVal(left, "x"), max: drawn.posToVal(left + width, "x") });
+  };
+  const told = (drawn: uPlot, scale: string) => {
+    if (scale === "x") box.dataset["shown"] = `${drawn.scales["x"]?.min} ${drawn.scales["x"]?.max}`;
   };
   const smooth = (look.smooth ?? 0) > 0;
   return {
-    width,
+    width: box.clientWidth,
     height: HEIGHT,
-    cursor: { sync: { key: group }, focus: { prox: 24 } },
+    cursor: {
+      // Only where the pointer is goes to the others; the stretch they show is set by value.
+      sync: { key, filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } },
+      focus: { prox: 24 },
+      drag: { setScale: false, x: true, y: false },
+      bind: {
+        dblclick: () => () => {
+          zoomTo(group, undefined);
+          return null;
+        },
+      },
+    },
     legend: { show: series.length > 1 },
     scales: {
       x: { time: look.x === "time" },
@@ -137,7 +179,7 @@ function options(width: number, series: Series[], look: Look, group: string): uP
         return smooth ? [{ ...line, value }, { ...line, stroke: `${stroke}55`, label: `${label} (as logged)`, value }] : [{ ...line, value }];
       }),
     ],
-    hooks: { setScale: [together] },
+    hooks: { setScale: [told], setSelect: [dragged] },
   };
 }
 

@@ -13,8 +13,17 @@ export interface Place {
 }
 
 export function read(): Place {
-  const [workspace = "", ...parts] = location.pathname.slice(BASE.length).split("/").filter(Boolean).map(decodeURIComponent);
+  const [workspace = "", ...parts] = location.pathname.slice(BASE.length).split("/").filter(Boolean).map(decoded);
   return { workspace, parts, query: new URLSearchParams(location.search) };
+}
+
+/** A part of an address as it was meant; one that was typed by hand may hold a mark that stands for nothing. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 /** The address of a view. */

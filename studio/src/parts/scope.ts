@@ -12,13 +12,17 @@ export interface Scope {
   owns: boolean;
 }
 
-export function scopeOf(session: Session, workspace: Workspace): Scope {
-  const [, , subscription = "", , group = ""] = workspace.path.split("/");
+export function namesOf(path: string, workspace: string): Scope["names"] {
+  const [, , subscription = "", , group = ""] = path.split("/");
+  return { subscription, group, workspace };
+}
+
+export function scopeOf(session: Session, workspace: Workspace, names = namesOf(workspace.path, workspace.name)): Scope {
   const { role } = workspace;
   return {
     session,
     workspace,
-    names: { subscription, group, workspace: workspace.name },
+    names,
     works: role !== "reader",
     owns: role === "owner",
   };

@@ -84,6 +84,17 @@ impl Sessions {
         (now < until).then(|| renewed(session, now))
     }
 
+    /// Whether a code that is good would put another person into a browser that someone is signed in with.
+    pub(crate) fn replaces(&self, signed_in: &Caller, code: &str, now: Timestamp) -> bool {
+        let links = self.links.lock().expect("nothing panics while it holds the links");
+        let good = links.get(&digest(code)).filter(|(_, until)| now < *until);
+        good.is_some_and(|(who, _)| match &signed_in.who {
+            Who::Home => who != HOME,
+            Who::Principal(id) => who != id,
+            _ => true,
+        })
+    }
+
     /// The session of a cookie whose time is not over.
     pub(crate) fn of(&self, headers: &HeaderMap, keyring: &Keyring, now: Timestamp) -> Option<Session> {
         let session = parse(&cookie(headers, keyring)?, keyring)?;

@@ -29,7 +29,8 @@ use axum::{
     http::{HeaderValue, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
-use domain::{AttemptId, JobName, JobState, Timestamp};
+use domain::{AttemptId, JobName, JobState, Timestamp, report::Sample};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use store::{JobFilter, JobRow, Tx, WorkspaceRow};
@@ -175,7 +176,15 @@ fn stopping(app: &App, workspace: &WorkspaceRow, row: &JobRow, over: bool) -> Re
     (StatusCode::ACCEPTED, headers, Json(json!({}))).into_response()
 }
 
-/// Readings of the node between the job's start and its end.
+/// A reading, and which part of the job it is of; of a job on this machine there is one.
+#[derive(Serialize)]
+struct Reading {
+    part: u32,
+    #[serde(flatten)]
+    sample: Sample,
+}
+
+/// Readings of the nodes between the job's start and its end.
 pub(crate) async fn samples(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
     let (_, row) = find(&app, &at).await?;
     let to = match &row.job.state {
@@ -189,23 +198,24 @@ pub(crate) async fn samples(State(app): State<App>, Path(at): Path<At>) -> Resul
         .store
         .read(move |tx| {
             let mut all = Vec::new();
-            if row.cluster != store::HERE {
-                // Every pod tells of itself, under the name of its attempt and part.
-                let parts = tx.plan(row.job.seq)?.unwrap_or_default().parts();
-                for (number, part) in
-                    (0..row.job.attempts).flat_map(|number| (0..parts).map(move |part| (number, part)))
-                {
-                    all.extend(tx.samples(&format!("{}/{part}", AttemptId::of(row.job.seq, number)), from, to)?);
-                }
-                return Ok(all);
-            }
-            for node in tx.nodes()? {
-                all.extend(tx.samples(&node.facts.node, from, to)?);
+            for (part, node) in measured(tx, &row)? {
+                all.extend(tx.samples(&node, from, to)?.into_iter().map(|sample| Reading { part, sample }));
             }
             Ok(all)
         })
         .await?;
     Ok(Json(json!({"value": samples})))
+}
+
+/// Under which names the parts of a job were measured, attempt after attempt.
+fn measured(tx: &mut Tx<'_>, row: &JobRow) -> Result<Vec<(u32, String)>, store::Error> {
+    if row.cluster == store::HERE {
+        return Ok(tx.nodes()?.into_iter().map(|node| (0, node.facts.node)).collect());
+    }
+    // Every pod tells of itself, under the name of its attempt and part.
+    let parts = tx.plan(row.job.seq)?.unwrap_or_default().parts();
+    let of = |number| (0..parts).map(move |part| (part, format!("{}/{part}", AttemptId::of(row.job.seq, number))));
+    Ok((0..row.job.attempts).flat_map(of).collect())
 }
 
 pub(crate) async fn find(app: &App, at: &At) -> Result<(Arc<WorkspaceRow>, JobRow), Problem> {

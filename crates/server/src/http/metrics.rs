@@ -25,6 +25,8 @@ use tokio::{sync::watch, time::Instant};
 const POINTS: usize = 200;
 const MOST_POINTS: usize = 2500;
 const MOST_KEYS: usize = 1000;
+/// Other runs that are answered with one.
+const MOST_ALSO: usize = 50;
 /// A silent stream says this often that it is alive; a busy one rests this long between two events.
 const ALIVE: Duration = Duration::from_secs(15);
 const REST: Duration = Duration::from_millis(200);
@@ -53,8 +55,30 @@ pub(crate) async fn list(
     Query(asked): Asked,
 ) -> Result<Json<Snapshot>, Problem> {
     let wanted = wanted(&app, &at, &asked).await?;
-    let found = app.store.read(move |tx| run(tx, &wanted)?.map(|run| snapshot(tx, &wanted, &run)).transpose()).await?;
-    found.map(Json).ok_or_else(|| Problem::not_found("job", &at.name))
+    let others = others(&asked)?;
+    let found = app.store.read(move |tx| {
+        let Some(mut first) = of_run(tx, &wanted)? else { return Ok(None) };
+        for run_id in others {
+            first.also.extend(of_run(tx, &Wanted { run_id, ..wanted.clone() })?);
+        }
+        Ok(Some(first))
+    });
+    found.await?.map(Json).ok_or_else(|| Problem::not_found("job", &at.name))
+}
+
+/// The runs that are asked for along with the one in the path.
+fn others(asked: &HashMap<String, String>) -> Result<Vec<String>, Problem> {
+    let names = asked.get("also").map_or("", String::as_str).split(',').filter(|name| !name.is_empty());
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    if names.len() > MOST_ALSO {
+        let message = format!("`also` names {} runs; one answer has at most {MOST_ALSO} of them", names.len());
+        return Err(Problem::bad(message));
+    }
+    Ok(names)
+}
+
+fn of_run(tx: &mut Tx<'_>, wanted: &Wanted) -> Result<Option<Snapshot>, Error> {
+    run(tx, wanted)?.map(|run| snapshot(tx, wanted, &run)).transpose()
 }
 
 async fn wanted(app: &App, at: &At, asked: &HashMap<String, String>) -> Result<Wanted, Problem> {
@@ -87,6 +111,9 @@ pub(crate) struct Snapshot {
     value: Vec<Line>,
     /// How many metrics are not among them.
     left_out: usize,
+    /// The other runs that were asked for, as far as they exist.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also: Vec<Snapshot>,
 }
 
 /// A metric with its latest value and its range.
@@ -136,7 +163,7 @@ fn snapshot(tx: &mut Tx<'_>, wanted: &Wanted, run: &RunRow) -> Result<Snapshot, 
     tx.histories(run.seq, latest.iter().map(|latest| latest.key.as_str()), |history| {
         value.extend(known.next().map(|latest| line(latest, history, wanted.points)));
     })?;
-    Ok(Snapshot { name: run.run_id.clone(), status: run.status.clone(), value, left_out })
+    Ok(Snapshot { name: run.run_id.clone(), status: run.status.clone(), value, left_out, also: Vec::new() })
 }
 
 fn line(latest: &Latest, mut history: Vec<Point>, most: usize) -> Line {

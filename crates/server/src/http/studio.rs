@@ -117,17 +117,28 @@ pub(crate) async fn link(
 #[derive(Deserialize)]
 pub(crate) struct Code {
     code: String,
+    /// The session of someone else may end by this.
+    #[serde(default)]
+    replace: bool,
 }
 
-/// Turns a link's code into a session.
+/// Turns a link's code into a session. A browser that is signed in as someone else has to say that it means it: a link
+/// may come from anybody.
 pub(crate) async fn enter(
     State(app): State<App>,
     method: Method,
     headers: HeaderMap,
-    Body(Code { code }): Body<Code>,
+    Body(Code { code, replace }): Body<Code>,
 ) -> Result<Response, Problem> {
     sessions::from_our_page(&method, &headers)?;
-    let session = app.sessions.enter(&code, app.store.keyring(), app.now()).ok_or_else(|| {
+    let (keyring, now) = (app.store.keyring(), app.now());
+    if let (false, Ok(caller)) = (replace, app.sessions.caller(&app.tokens, keyring, (&method, &headers), now))
+        && app.sessions.replaces(&caller, &code, now)
+    {
+        let message = format!("this browser is signed in as `{}`, and the link is someone else's", caller.name);
+        return Err(Problem::conflict(message));
+    }
+    let session = app.sessions.enter(&code, keyring, now).ok_or_else(|| {
         crate::auth::unauthorized("the link was used before or is too old; `peregrine studio` makes a new one")
     })?;
     Ok((StatusCode::CREATED, keep(&app, Some(&session)), Json(json!({}))).into_response())

@@ -166,6 +166,7 @@ async fn readings_of_the_node_are_shown_with_the_job_that_ran_then() {
     server.agent.post::<ReportAnswer>("/agent/v1/report", &batch).await.unwrap();
     let shown = server.get("jobs/sampled/samples").await.expect(200);
     assert_eq!(shown["value"].as_array().unwrap().len(), 1, "{shown}");
+    assert_eq!(shown["value"][0]["part"], 0, "{shown}");
 }
 
 pub(crate) fn facts(boot: &str) -> NodeFacts {

@@ -59,6 +59,27 @@ async fn a_link_becomes_a_session_once_and_the_session_can_be_left() {
 }
 
 #[tokio::test]
+async fn a_link_of_someone_else_replaces_a_session_only_when_told_to() {
+    let server = Server::start().await;
+    let body = json!({"name": "ada", "role": "reader", "workspace": "default"});
+    let ada = server.post("/admin/v1/principals", body).await.expect(201);
+    let cookie = session_of(&server, ada["token"].as_str().unwrap()).await;
+    let enter = async |code: &Value, replace: bool| {
+        let request = without_token(server.user.request(Method::POST, "/admin/v1/studio/session"));
+        let body = json!({"code": code, "replace": replace});
+        send(request.header(MARK.0, MARK.1).header("cookie", &cookie).json(&body)).await
+    };
+    let other = server.post("/admin/v1/studio/links", json!({})).await.expect(201);
+    let (_, message) = enter(&other["code"], false).await.refused(409);
+    assert!(message.contains("signed in as `ada`"), "{message}");
+    enter(&other["code"], true).await.expect(201);
+    let client = server.with_token(ada["token"].as_str().unwrap());
+    let own = crate::ask(&client, Method::POST, "/admin/v1/studio/links", Some(json!({}))).await.expect(201);
+    enter(&own["code"], false).await.expect(201);
+    enter(&json!("nonsense"), false).await.refused(401);
+}
+
+#[tokio::test]
 async fn a_session_is_believed_from_the_studios_own_page_only() {
     let server = Server::start().await;
     server.submit("here").await;

@@ -5,6 +5,7 @@
 use super::jobs::{CORE, NOWHERE, core_of};
 use crate::{Error, Row, Tx};
 use domain::{AttemptId, Job, JobEvent, Outcome, Timestamp};
+use std::collections::HashMap;
 
 /// A job that is part of another.
 #[derive(Debug, Clone)]
@@ -68,6 +69,13 @@ impl Tx<'_> {
     pub fn children(&mut self, parent: i64) -> Result<Vec<Child>, Error> {
         let sql = format!("select {CORE}, step, reused from jobs where parent = ?1 order by seq");
         self.fetch(&sql, &[parent.into()])?.into_iter().map(child_of).collect()
+    }
+
+    /// What was written down of the reuse of each child: why it runs anew, or what it was taken from.
+    pub fn reuses(&mut self, parent: i64) -> Result<HashMap<i64, String>, Error> {
+        let sql = "select seq, text from jobs join events on job_seq = seq \
+                   where parent = ?1 and events.kind in ('reuse', 'reused') order by events.id";
+        self.fetch(sql, &[parent.into()])?.into_iter().map(|mut row| Ok((row.int(0)?, row.text(1)?))).collect()
     }
 
     /// Notes that the ends of these children are known to their parent.

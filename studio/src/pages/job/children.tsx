@@ -43,7 +43,7 @@ function Steps({ name, over }: { name: string; over: boolean }) {
                 columns={[
                   ["Step", (step) => (step.job ? <Link to={to(step.job)}>{step.name}</Link> : step.name)],
                   ["Status", (step) => <Badge status={step.status} />],
-                  ["Reused", (step) => step.reused && <Link to={to(step.reused)}>{step.reused}</Link>],
+                  ["Reused", (step) => <Reuse step={step} to={to} />],
                   ["After", (step) => step.after.join(", ")],
                   ["Why", (step) => step.message && <Said>{step.message}</Said>],
                 ]}
@@ -56,10 +56,21 @@ function Steps({ name, over }: { name: string; over: boolean }) {
   );
 }
 
+/** Which earlier job stands for a step, or why none does. */
+function Reuse({ step: { reused, reuse = "" }, to }: { step: Step; to: (job: string) => string }) {
+  if (reused) return <>from <Link to={to(reused)}>{reused}</Link></>;
+  return reuse === "" ? null : <span className="dim">no: <Said>{reuse.replace(/^it runs anew: /, "")}</Said></span>;
+}
+
 /** The pipelines inside a pipeline, by the paths of their steps. */
 function nests(steps: Step[]): string[] {
   const paths = steps.flatMap(({ name }) => name.split(".").slice(0, -1).map((_, end, parts) => parts.slice(0, end + 1).join(".")));
   return [...new Set(paths)].sort();
+}
+
+/** A text in the room there is. */
+function cut(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
 const [WIDTH, HEIGHT, GAP_X, GAP_Y] = [190, 44, 50, 22];
@@ -79,13 +90,14 @@ function Graph({ steps }: { steps: Step[] }) {
     <div className="graph scroll" tabIndex={0}>
       <svg width={x(columns) + 8} height={y(rows) + 8} role="img" aria-label={`Graph of ${steps.length} steps`}>
         {steps.flatMap(({ name, after }) => after.map((from) => edge(from, name)))}
-        {steps.map(({ name, status, job, reused }) => {
+        {steps.map(({ name, status, job, reused, reuse }) => {
           const place = places.get(name) ?? { column: 0, row: 0 };
           return (
             <g key={name} className={mood(status)} transform={`translate(${x(place.column)} ${y(place.row)})`} onClick={() => job && go(at(workspace.name, ["jobs", job]))}>
+              {reuse !== undefined && <title>{reuse}</title>}
               <rect width={WIDTH} height={HEIGHT} rx={6} />
-              <text x={10} y={19}>{name.length > 24 ? `${name.slice(0, 23)}…` : name}</text>
-              <text x={10} y={35} className="small">{reused ? "reused" : status}</text>
+              <text x={10} y={19}>{cut(name, 24)}</text>
+              <text x={10} y={35} className="small">{reused ? `reused from ${cut(reused, 14)}` : status}</text>
             </g>
           );
         })}

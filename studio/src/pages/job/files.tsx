@@ -1,7 +1,7 @@
 // Files of a job, with a look inside: text, tables, images, notebooks. What a file holds is shown as text or drawn as an
 // image, never as a page.
-import { useEffect, useMemo, useState } from "react";
-import { ask, send } from "../../api/call.ts";
+import { useMemo, useState } from "react";
+import { ask, bytesOf, send } from "../../api/call.ts";
 import { job_artifact, job_artifacts } from "../../api/routes.ts";
 import type { Artifact, Page } from "../../api/shapes.ts";
 import { useData } from "../../parts/data.ts";
@@ -9,9 +9,13 @@ import { ask as askPlace, usePlace } from "../../parts/place.ts";
 import { type Scope, useScope } from "../../parts/scope.ts";
 import { Empty, Problem, Wait } from "../../parts/show.tsx";
 import { bytes } from "../../parts/words.ts";
+import { Notebook } from "./notebook.tsx";
+import { Picture } from "./picture.tsx";
 
 /** The most that is fetched to be looked at; and to be saved, which happens in the browser's memory. */
 const LOOK_BYTES = 2 << 20;
+/** Images, alone or in a notebook, are long. */
+const IMAGE_BYTES = 32 << 20;
 const SAVE_BYTES = 512 << 20;
 const IMAGES: Record<string, string> = { png: "image/png", jpg: "image/jpeg", jpeg: "image/jpeg", gif: "image/gif", webp: "image/webp", svg: "image/svg+xml", bmp: "image/bmp" };
 
@@ -51,7 +55,7 @@ async function fetchFile(names: Scope["names"], name: string, path: string, most
   let offset = 0;
   while (offset < most) {
     const answer = await send(job_artifact, { ...names, name, path }, { query: { offset }, signal });
-    const piece = new Uint8Array(await answer.arrayBuffer());
+    const piece = await bytesOf(answer, signal);
     if (piece.length === 0) break;
     pieces.push(piece);
     offset += piece.length;
@@ -64,7 +68,7 @@ function Preview({ name, file }: { name: string; file: Artifact }) {
   const [problem, setProblem] = useState<Error>();
   const end = file.path.split(".").at(-1)?.toLowerCase() ?? "";
   const image = IMAGES[end];
-  const most = image ? 32 << 20 : LOOK_BYTES;
+  const most = image || end === "ipynb" ? IMAGE_BYTES : LOOK_BYTES;
   const content = useData(`${name} ${file.path} ${file.size}`, (signal) => fetchFile(names, name, file.path, Math.min(most, Math.max(file.size, 1)), signal));
   const save = async () => {
     try {
@@ -89,16 +93,6 @@ function Preview({ name, file }: { name: string; file: Artifact }) {
       <Wait on={content}>{(pieces) => (image ? <Picture pieces={pieces} type={image} name={file.path} /> : <Words pieces={pieces} end={end} whole={file.size <= most} />)}</Wait>
     </section>
   );
-}
-
-function Picture({ pieces, type, name }: { pieces: Uint8Array<ArrayBuffer>[]; type: string; name: string }) {
-  const [url, setUrl] = useState("");
-  useEffect(() => {
-    const made = URL.createObjectURL(new Blob(pieces, { type }));
-    setUrl(made);
-    return () => URL.revokeObjectURL(made);
-  }, [pieces, type]);
-  return url === "" ? null : <img src={url} alt={name} />;
 }
 
 function Words({ pieces, end, whole }: { pieces: Uint8Array<ArrayBuffer>[]; end: string; whole: boolean }) {
@@ -175,36 +169,4 @@ export function split(text: string, mark: string, most: number): string[][] {
   }
   if (rows.length < most && (cell !== "" || row.length > 0)) rows.push([...row, cell]);
   return rows;
-}
-
-interface Cell {
-  cell_type?: string;
-  source?: string | string[];
-  outputs?: { text?: string | string[]; data?: Record<string, string | string[]> }[];
-}
-
-function Notebook({ text }: { text: string }) {
-  const cells = useMemo(() => {
-    try {
-      return (JSON.parse(text) as { cells?: Cell[] }).cells ?? [];
-    } catch {
-      return undefined;
-    }
-  }, [text]);
-  if (cells === undefined) return <pre tabIndex={0}>{text}</pre>;
-  const whole = (lines: string | string[] | undefined) => [lines ?? ""].flat().join("");
-  return (
-    <div className="notebook">
-      {cells.map((cell, index) => (
-        <div key={index} data-kind={cell.cell_type}>
-          <pre tabIndex={0}>{whole(cell.source)}</pre>
-          {(cell.outputs ?? []).map((output, at) => (
-            <pre key={at} className="dim" tabIndex={0}>
-              {whole(output.text ?? output.data?.["text/plain"])}
-            </pre>
-          ))}
-        </div>
-      ))}
-    </div>
-  );
 }

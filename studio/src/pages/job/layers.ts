@@ -7,6 +7,8 @@ export interface Step {
   job?: string;
   /** The earlier job that stands for this step. */
   reused?: string;
+  /** Why it runs anew, or what it was taken from. */
+  reuse?: string;
   message?: string;
 }
 

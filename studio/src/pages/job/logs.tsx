@@ -1,19 +1,16 @@
 // Logs that follow: a file by its offset, the last part of it first, only the lines in sight in the page.
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import { ask, send, Unreachable } from "../../api/call.ts";
-import { job_artifact, job_artifacts } from "../../api/routes.ts";
+import { useLayoutEffect, useMemo, useRef, useState } from "react";
+import { ask } from "../../api/call.ts";
+import { job_artifacts } from "../../api/routes.ts";
 import type { Artifact, Page } from "../../api/shapes.ts";
 import { useData } from "../../parts/data.ts";
 import { ask as askPlace, usePlace } from "../../parts/place.ts";
 import { useScope } from "../../parts/scope.ts";
-import { Empty, Wait } from "../../parts/show.tsx";
+import { Empty, Problem, Wait } from "../../parts/show.tsx";
 import { bytes } from "../../parts/words.ts";
+import { useLog } from "./log.ts";
 
 const LINE_PX = 19;
-/** What of a long log is shown at first, and the most that is kept. */
-const TAIL = 1 << 20;
-const KEPT_LINES = 200_000;
-const WAIT_SECONDS = 20;
 
 export function Logs({ name }: { name: string }) {
   const { names } = useScope();
@@ -22,7 +19,7 @@ export function Logs({ name }: { name: string }) {
   return (
     <Wait on={files}>
       {({ value }) => {
-        const logs = value.filter(({ path }) => /(^|\/)(user_logs|system_logs|logs)\//.test(path)).sort((a, b) => order(a.path) - order(b.path));
+        const logs = value.filter(({ path }) => /(^|\/)(user_logs|system_logs|logs)\//.test(path)).sort((a, b) => before(a.path, b.path));
         const path = query.get("file") ?? logs[0]?.path;
         const log = logs.find((one) => one.path === path);
         if (path === undefined) return <Empty>There is no log yet. It is shown here as soon as the command starts.</Empty>;
@@ -45,58 +42,11 @@ export function Logs({ name }: { name: string }) {
   );
 }
 
-function order(path: string): number {
-  return path.includes("system_logs") ? 2 : path.startsWith("retry-") ? 0 : 1;
-}
-
-interface Text {
-  lines: string[];
-  from: number;
-  over: boolean;
-}
-
-function useLog(name: string, path: string, start: number): Text {
-  const { names } = useScope();
-  const [text, setText] = useState<Text>({ lines: [], from: start, over: false });
-  useEffect(() => {
-    const stop = new AbortController();
-    const decoder = new TextDecoder();
-    let offset = start;
-    setText({ lines: [], from: start, over: false });
-    const follow = async () => {
-      while (!stop.signal.aborted) {
-        await sight();
-        try {
-          const params = { ...names, name, path };
-          const answer = await send(job_artifact, params, { query: { offset, wait: WAIT_SECONDS }, signal: stop.signal });
-          const piece = new Uint8Array(await answer.arrayBuffer());
-          offset += piece.length;
-          const over = answer.headers.get("x-peregrine-over") === "true";
-          const added = decoder.decode(piece, { stream: true });
-          setText((old) => ({ ...old, over, lines: appended(old.lines, added) }));
-          if (over && piece.length === 0) return;
-        } catch (error) {
-          if (stop.signal.aborted || !(error instanceof Unreachable)) return;
-          await new Promise((wake) => window.setTimeout(wake, 2000));
-        }
-      }
-    };
-    void follow();
-    return () => stop.abort();
-  }, [names, name, path, start]);
-  return text;
-}
-
-/** Waits until the page is in sight. */
-async function sight(): Promise<void> {
-  while (document.hidden) await new Promise((wake) => document.addEventListener("visibilitychange", wake, { once: true }));
-}
-
-function appended(lines: string[], text: string): string[] {
-  if (text === "") return lines;
-  const fresh = text.split("\n");
-  const joined = [...lines.slice(0, -1), (lines.at(-1) ?? "") + (fresh[0] ?? ""), ...fresh.slice(1)];
-  return joined.length > KEPT_LINES ? joined.slice(-KEPT_LINES) : joined;
+/** What commands wrote before what the system did, the newest attempt first, the parts of one in order. */
+function before(a: string, b: string): number {
+  const system = (path: string) => (path.includes("system_logs") ? 1 : 0);
+  const attempt = (path: string) => Number(/^retry-(\d+)\//.exec(path)?.[1] ?? 0);
+  return system(a) - system(b) || attempt(b) - attempt(a) || a.localeCompare(b, "en", { numeric: true });
 }
 
 /** Colours of terminals are left out, and of a line that was written over, what was written last stays. */
@@ -106,8 +56,7 @@ function plain(line: string): string {
 }
 
 function Log({ name, path, size }: { name: string; path: string; size: number }) {
-  const [start, setStart] = useState(() => Math.max(0, size - TAIL));
-  const { lines, over } = useLog(name, path, start);
+  const { lines, from, base, over, more, said, problem, earlier, toEnd } = useLog(name, path, size);
   const [wanted, setWanted] = useState("");
   const [only, setOnly] = useState(false);
   const [follow, setFollow] = useState(true);
@@ -127,9 +76,25 @@ function Log({ name, path, size }: { name: string; path: string; size: number })
     setHeight(element.clientHeight);
     if (follow) element.scrollTop = element.scrollHeight;
   }, [count, follow]);
+  // What comes or goes above the lines in sight does not move them.
+  const known = useRef(base);
+  useLayoutEffect(() => {
+    const element = box.current;
+    const moved = base - known.current;
+    known.current = base;
+    if (element !== null && moved !== 0 && !follow) element.scrollTop += moved * LINE_PX;
+  }, [base]);
+  const above = () => {
+    setFollow(false);
+    earlier();
+  };
+  const below = () => {
+    setFollow(true);
+    toEnd();
+  };
   const scrolled = (element: HTMLDivElement) => {
     setTop(element.scrollTop);
-    setFollow(element.scrollTop + element.clientHeight >= element.scrollHeight - LINE_PX);
+    setFollow(!more && element.scrollTop + element.clientHeight >= element.scrollHeight - LINE_PX);
   };
   const find = () => {
     const from = Math.floor(top / LINE_PX) + 1;
@@ -156,13 +121,15 @@ function Log({ name, path, size }: { name: string; path: string; size: number })
         <label>
           <input type="checkbox" checked={follow} onChange={(event) => setFollow(event.target.checked)} /> follow
         </label>
-        {start > 0 && (
-          <button type="button" className="quiet" onClick={() => setStart(Math.max(0, start - 8 * TAIL))}>
-            Show earlier ({bytes(start)} above)
+        {from > 0 && (
+          <button type="button" className="quiet" onClick={above}>
+            Show earlier ({bytes(from)} above)
           </button>
         )}
-        <span className="dim" role="status">{over ? "the log is complete" : "live"}</span>
+        {more && <button type="button" className="quiet" onClick={below}>To the end</button>}
+        <span className="dim" role="status">{said !== "" ? said : more ? "the end is not shown" : over ? "the log is complete" : "live"}</span>
       </div>
+      {problem !== undefined && <Problem error={problem} />}
       <div className="log" ref={box} role="log" aria-label={`Log ${path}`} tabIndex={0} onScroll={(event) => scrolled(event.currentTarget)}>
         <div style={{ height: count * LINE_PX, position: "relative" }}>
           {Array.from({ length: Math.max(0, last - first) }, (_, offset) => {

@@ -1,8 +1,9 @@
 // What a job is and how it came to where it is.
+import { useMemo } from "react";
 import { ask } from "../../api/call.ts";
 import { job_samples } from "../../api/routes.ts";
 import type { KeyValue, Page, Sample } from "../../api/shapes.ts";
-import { Chart } from "../../parts/chart.tsx";
+import { Chart, type Series } from "../../parts/chart.tsx";
 import { useData } from "../../parts/data.ts";
 import { at } from "../../parts/place.ts";
 import { useScope } from "../../parts/scope.ts";
@@ -124,22 +125,55 @@ function Load({ name, over }: { name: string; over: boolean }) {
       <Wait on={samples}>
         {({ value }) => {
           if (value.length === 0) return <p className="dim">Nothing was measured.</p>;
-          const xs = value.map(({ at }) => at / 1000);
-          const line = (label: string, of: (sample: Sample) => number | null | undefined) => ({ label, xs, ys: value.map((sample) => of(sample) ?? null) });
-          const total = Math.max(...value.map((sample) => sample.memory_total_bytes));
-          const gpus = value.find(({ gpus }) => gpus.length > 0)?.gpus ?? [];
-          return (
-            <>
-              <Chart title="CPU, % of the node" group={`load ${name}`} series={[line("CPU", (one) => one.cpu_percent)]} look={PERCENT} />
-              <Chart title={`Memory of the node, of ${bytes(total)}`} group={`load ${name}`} series={[line("memory", (one) => one.memory_used_bytes)]} look={BYTES} />
-              {gpus.length > 0 && (
-                <Chart title="GPU, %" group={`load ${name}`} series={gpus.map((_, index) => line(`GPU ${index}`, (one) => one.gpus[index]?.utilization_percent))} look={PERCENT} />
-              )}
-            </>
-          );
+          return <Loads name={name} samples={value} />;
         }}
       </Wait>
     </Card>
+  );
+}
+
+type Reading = (sample: Sample) => number | null | undefined;
+
+/** A line for every part that was measured, each in the order of time. */
+function byPart(samples: Sample[]): [number, Sample[]][] {
+  const parts = new Map<number, Sample[]>();
+  for (const sample of samples) {
+    const own = parts.get(sample.part) ?? [];
+    own.push(sample);
+    parts.set(sample.part, own);
+  }
+  for (const one of parts.values()) one.sort((a, b) => a.at - b.at);
+  return [...parts].sort(([a], [b]) => a - b);
+}
+
+function greatest(samples: Sample[], of: (sample: Sample) => number): number {
+  return samples.reduce((most, sample) => Math.max(most, of(sample)), 0);
+}
+
+function Loads({ name, samples }: { name: string; samples: Sample[] }) {
+  const group = `load ${name}`;
+  const { cpu, memory, gpu, video } = useMemo(() => {
+    const parts = byPart(samples);
+    const whose = (part: number, what: string) => (parts.length === 1 ? what : `part ${part}: ${what}`);
+    const line = (part: number, own: Sample[], what: string, of: Reading): Series => ({ label: whose(part, what), xs: own.map(({ at }) => at / 1000), ys: own.map((sample) => of(sample) ?? null) });
+    const all = (what: string, of: Reading) => parts.map(([part, own]) => line(part, own, what, of));
+    const each = (of: (index: number) => Reading) =>
+      parts.flatMap(([part, own]) => (own.find(({ gpus }) => gpus.length > 0)?.gpus ?? []).map((_, index) => line(part, own, `GPU ${index}`, of(index))));
+    return {
+      cpu: all("CPU", (one) => one.cpu_percent),
+      memory: all("memory", (one) => one.memory_used_bytes),
+      gpu: each((index) => (one) => one.gpus[index]?.utilization_percent),
+      video: each((index) => (one) => one.gpus[index]?.memory_used_bytes),
+    };
+  }, [samples]);
+  const video_total = greatest(samples, ({ gpus }) => gpus.reduce((most, one) => Math.max(most, one.memory_total_bytes ?? 0), 0));
+  return (
+    <>
+      <Chart title="CPU, % of the node" group={group} series={cpu} look={PERCENT} />
+      <Chart title={`Memory of the node, of ${bytes(greatest(samples, (one) => one.memory_total_bytes))}`} group={group} series={memory} look={BYTES} />
+      {gpu.length > 0 && <Chart title="GPU, %" group={group} series={gpu} look={PERCENT} />}
+      {video.length > 0 && <Chart title={`Memory of the GPU, of ${bytes(video_total)}`} group={group} series={video} look={BYTES} />}
+    </>
   );
 }
 

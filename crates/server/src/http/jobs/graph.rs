@@ -21,9 +21,9 @@ pub(crate) async fn graph(State(app): State<App>, Path(at): Path<At>) -> Result<
     let leads = row.kind == "Pipeline";
     let found = app.store.read(move |tx| {
         let graph = if leads { tx.conductor::<Graph>(seq)? } else { None };
-        Ok((graph, tx.children(seq)?))
+        Ok((graph, tx.children(seq)?, tx.reuses(seq)?))
     });
-    let (Some(graph), children) = found.await? else {
+    let (Some(graph), children, reuses) = found.await? else {
         let message = format!("job `{name}` has no steps; it is of kind `{}`", row.kind);
         return Err(Problem::bad(message));
     };
@@ -34,7 +34,12 @@ pub(crate) async fn graph(State(app): State<App>, Path(at): Path<At>) -> Result<
         .iter()
         .map(|step| {
             let waits: Vec<&str> = step.waits().into_iter().map(|at| graph.steps[at].name.as_str()).collect();
-            view(&step.name, &waits, children.get(step.name.as_str()).copied(), over)
+            let child = children.get(step.name.as_str()).copied();
+            let mut out = view(&step.name, &waits, child, over);
+            if let Some(text) = child.and_then(|child| reuses.get(&child.job.seq)) {
+                out["reuse"] = json!(text);
+            }
+            out
         })
         .collect();
     Ok(Json(json!({"name": name, "status": row.job.state.status(), "note": row.note, "steps": steps})))

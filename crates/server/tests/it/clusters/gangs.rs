@@ -1,6 +1,7 @@
 //! Attempts of several parts: all begin or none, and the first failure ends them all.
 
 use super::*;
+use domain::report::Sample;
 
 fn of_two() -> Value {
     json!({"resources": {"instanceCount": 2}, "distribution": {"distributionType": "PyTorch", "processCountPerInstance": 1}})
@@ -28,6 +29,26 @@ async fn no_part_is_handed_out_before_every_part_is_there() {
     assert_eq!(gang.status().await, "Running");
     gang.report(0, vec![over(Outcome::Completed)]).await;
     assert_eq!(gang.status().await, "Completed");
+}
+
+#[tokio::test]
+async fn readings_of_each_part_say_whose_they_are() {
+    let server = Server::start().await;
+    let operator = Operator::attached(&server).await;
+    let gang = operator.launch("gang", of_two()).await;
+    tokio::join!(gang.poll(0, "a", false), gang.poll(1, "b", false));
+    for part in [0, 1] {
+        gang.report(part, vec![What::Started { pid: 1 }]).await;
+        let at = server::clock::now();
+        let cpu_percent = f64::from(part) + 1.0;
+        let sample = Sample { at, cpu_percent, memory_used_bytes: 1, memory_total_bytes: 2, gpus: Vec::new() };
+        let (facts, samples) = (node(), vec![sample]);
+        let batch = ReportBatch { facts, reports: Vec::new(), samples, part: Some(part), sent_at: None };
+        gang.pod.post::<ReportAnswer>("/agent/v1/report", &batch).await.unwrap();
+    }
+    let shown = server.get("jobs/gang/samples").await.expect(200);
+    let read = |at: usize| (&shown["value"][at]["part"], &shown["value"][at]["cpu_percent"]);
+    assert_eq!([read(0), read(1)], [(&json!(0), &json!(1.0)), (&json!(1), &json!(2.0))], "{shown}");
 }
 
 #[tokio::test]

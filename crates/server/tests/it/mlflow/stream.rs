@@ -91,6 +91,15 @@ async fn a_chart_gets_every_metric_with_its_range_and_few_points() {
         let some = server.get(&format!("jobs/{run}/metrics?part={part}")).await.expect(200);
         assert_eq!(some["value"].as_array().unwrap().len(), count, "{part}");
     }
+    assert!(shown.get("also").is_none(), "nobody asked for others");
+    let two = server.run("two").await;
+    log(&server, &two, 7).await;
+    let both = server.get(&format!("jobs/{run}/metrics?points=10&also={two},nobody")).await.expect(200);
+    assert_eq!(both["value"], shown["value"]);
+    let also = both["also"].as_array().unwrap();
+    assert_eq!((also.len(), &also[0]["name"]), (1, &json!(two)), "who does not exist is left out");
+    assert_eq!(also[0]["value"][0]["points"][0]["step"], 7);
+    server.get(&format!("jobs/{run}/metrics?also={}", vec!["x"; 51].join(","))).await.refused(400);
     assert_eq!(server.get("jobs/nobody/metrics").await.refused(404).0, "ResourceNotFound");
     server.get(&format!("jobs/{run}/metrics?points=0")).await.refused(400);
 }
