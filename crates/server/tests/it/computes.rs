@@ -1,9 +1,14 @@
 //! `…/computes`: this machine is there from the start; other kinds are kept as records that say they cannot run work.
 
-use crate::{Server, ask};
-use domain::{Resources, report::NodeFacts};
+use crate::{Server, access::someone, ask};
+use domain::{
+    JobEvent, Resources, Role, Timestamp,
+    cluster::{ClusterFacts, ClusterInstanceType, ClusterNode},
+    report::NodeFacts,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
+use store::{TargetRow, TargetState};
 
 #[tokio::test]
 async fn this_machine_is_a_target_and_stays_one() {
@@ -238,6 +243,66 @@ async fn sizes_and_use_are_told_for_the_place_the_workspace_is_in() {
         let used = server.get(&path).await.expect(200);
         assert_eq!(used["value"][2]["currentValue"], 0, "{used}");
     }
+}
+
+/// A managed cluster `crew` of one node, which has said so.
+async fn crew(server: &Server) {
+    server.put("computes/crew", aml(0, 1)).await.expect(201);
+    let each = Resources { cpu_milli: 4000, memory_bytes: 14 << 30, gpus: 1 };
+    let kind = ClusterInstanceType { requests: each, limits: each, fits_now: 1, fits_ever: true, ..Default::default() };
+    let facts = ClusterFacts {
+        gangs: "steward".into(),
+        grows: true,
+        nodes: vec![ClusterNode { name: "n".into(), ready: true, allocatable: each, ..ClusterNode::default() }],
+        instance_types: vec![ClusterInstanceType { name: "default".into(), ..kind.clone() }, kind],
+        ..ClusterFacts::default()
+    };
+    let now = server::clock::now();
+    let told = server.store.write(move |tx| {
+        tx.put_facts("@default/crew", "d", &facts)?;
+        tx.see_cluster("@default/crew", 0, now)?;
+        let target = tx.target("default", "crew")?.unwrap();
+        tx.put_target(&TargetRow { state: TargetState::Succeeded, findings: Vec::new(), ..target })
+    });
+    told.await.unwrap();
+}
+
+#[tokio::test]
+async fn use_of_managed_clusters_is_told_to_whoever_may_see_them() {
+    let server = Server::start().await;
+    crew(&server).await;
+    let at = "/subscriptions/s/providers/Microsoft.MachineLearningServices/locations/local/usages";
+    let of_crew = |told: &Value| -> Vec<(u64, u64)> {
+        let all = told["value"].as_array().unwrap().iter();
+        let own = all.filter(|one| one["name"]["value"].as_str().unwrap().contains("of `crew` in workspace `default`"));
+        own.map(|one| (one["currentValue"].as_u64().unwrap(), one["limit"].as_u64().unwrap())).collect()
+    };
+    assert_eq!(of_crew(&server.get(at).await.expect(200)), [(4, 4), (1, 1)]);
+    server.put(&crate::WS.replace("default", "other"), json!({})).await;
+    let (stranger, _) = someone(&server, "ben", Role::Reader, Some("other")).await;
+    assert!(of_crew(&ask(&stranger, Method::GET, at, None).await.expect(200)).is_empty());
+}
+
+#[tokio::test]
+async fn a_job_that_waits_for_a_managed_cluster_is_told_when_it_may_begin() {
+    let server = Server::start().await;
+    crew(&server).await;
+    let mut body = crate::job_body();
+    body["properties"]["computeId"] = json!("azureml:crew");
+    body["properties"]["limits"] = json!({"jobLimitsType": "Command", "timeout": "PT1H"});
+    for name in ["first", "second"] {
+        server.put(&format!("jobs/{name}"), body.clone()).await.expect(201);
+        server.place(name).await;
+    }
+    let began = server.store.write(|tx| {
+        let mut job = tx.job("default", "first")?.unwrap().job;
+        job.apply(JobEvent::Started, Timestamp(1_000)).unwrap();
+        tx.put_job(&job, None, Timestamp(1_000))
+    });
+    began.await.unwrap();
+    let why = server.get("jobs/second/why").await.expect(200);
+    let expected = why["expected"].as_str().unwrap_or_default();
+    assert!(expected.contains("when the time limit of `first` is over"), "{why:#}");
 }
 
 fn aml(least: u32, most: u32) -> Value {

@@ -1,6 +1,6 @@
 //! What waits in a workspace, in one answer: why each job waits, how many stand before it, and when there may be room.
 
-use super::wait::Room;
+use super::wait::Rooms;
 use crate::{app::App, http::At, problem::Problem};
 use axum::{
     Json,
@@ -19,19 +19,16 @@ pub(crate) async fn queue(State(app): State<App>, Path(at): Path<At>) -> Result<
         let mut rows = tx.waiting_jobs(&workspace, SHOWN as i64 + 1)?;
         let more = rows.len() > SHOWN;
         rows.truncate(SHOWN);
-        let room = Room::look(&then, tx)?;
-        let value = rows.iter().map(|row| view(tx, row, room.as_ref())).collect::<Result<Vec<_>, Error>>()?;
+        let mut rooms = Rooms::default();
+        let value = rows.iter().map(|row| view(&then, tx, row, &mut rooms)).collect::<Result<Vec<_>, Error>>()?;
         Ok(json!({"value": value, "more": more}))
     });
     Ok(Json(look.await?))
 }
 
-fn view(tx: &mut Tx<'_>, row: &JobRow, room: Option<&Room>) -> Result<Value, Error> {
+fn view(app: &App, tx: &mut Tx<'_>, row: &JobRow, rooms: &mut Rooms) -> Result<Value, Error> {
     let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
-    let expected = match room {
-        Some(room) => room.expected(tx, row)?,
-        None => None,
-    };
+    let expected = rooms.expected(app, tx, row)?;
     Ok(json!({
         "name": row.job.name, "displayName": body["displayName"].as_str().unwrap_or(row.job.name.as_str()),
         "user": row.created_by, "target": row.target, "since": row.job.created_at.iso(), "note": row.note,
