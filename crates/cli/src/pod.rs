@@ -96,7 +96,7 @@ fn read(variable: &dyn Fn(&str) -> Option<String>, home: &Path) -> Done<Pod> {
     }
     let away = variable("PEREGRINE_AWAY_SECONDS").map_or(Ok(AWAY_SECONDS), |seconds| seconds.parse());
     let away = away.map_err(|_| bad.push("`PEREGRINE_AWAY_SECONDS` is no number of seconds".into())).ok();
-    let lease = variable("PEREGRINE_LEASE_SECONDS").map(|seconds| seconds.parse()).transpose();
+    let lease = variable("PEREGRINE_LEASE_SECONDS").map(|seconds| seconds.parse::<u64>()).transpose();
     let lease = lease.map_err(|_| bad.push("`PEREGRINE_LEASE_SECONDS` is no number of seconds".into())).ok();
     let devices = variable(DEVICES).map(|text| agent::outpost::devices(&text)).transpose();
     let devices = devices.map_err(|_| bad.push("`PEREGRINE_DEVICES` is no list of numbers".into())).ok().flatten();
@@ -119,7 +119,7 @@ fn read(variable: &dyn Fn(&str) -> Option<String>, home: &Path) -> Done<Pod> {
     let bundle = bundle.map_err(|error| Failure::file("cannot write the file of authorities", &error))?;
     let contained = variable("PEREGRINE_OUTSIDE").is_none();
     let shared = variable("PEREGRINE_SHARED").map(PathBuf::from);
-    let lease = lease.flatten().map_or(away, |lease: u64| lease.min(away));
+    let lease = lease.flatten().map_or(away, |lease| lease.min(away));
     let (away, lease) = (Duration::from_secs(away), Duration::from_secs(lease));
     let outpost = Outpost { address, server, token_file, authority, bundle, away, lease, contained, shared, devices };
     Ok(Pod { attempt, part, outpost })
