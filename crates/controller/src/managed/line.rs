@@ -32,10 +32,12 @@ impl<P: Provider> Managed<P> {
     /// Whether an attempt may have nodes that those before it wait for: it is gone before the first of them could begin.
     pub(super) async fn passes(&mut self, launch: &Launch) -> Result<bool, Trouble> {
         let Some((first, needs)) = self.line.first.clone() else { return Ok(false) };
+        if launch.timeout_seconds.is_none() || self.idle.len() < launch.parts as usize {
+            return Ok(false);
+        }
         let present = self.rows.iter().filter(|row| row.standing != Standing::Gone).count();
         // What waits for nodes that are still to come may begin at any moment.
-        let grows = present < self.settings.bounds.most as usize;
-        if grows || launch.timeout_seconds.is_none() || self.idle.len() < launch.parts as usize {
+        if present < self.settings.bounds.most as usize {
             return Ok(false);
         }
         let begins_by = match self.line.begins_by {

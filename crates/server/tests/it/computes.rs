@@ -4,11 +4,12 @@ use crate::{Server, access::someone, ask};
 use domain::{
     JobEvent, Resources, Role, Timestamp,
     cluster::{ClusterFacts, ClusterInstanceType, ClusterNode},
+    machine::Standing,
     report::NodeFacts,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
-use store::{TargetRow, TargetState};
+use store::{MachineRow, TargetRow, TargetState};
 
 #[tokio::test]
 async fn this_machine_is_a_target_and_stays_one() {
@@ -303,6 +304,45 @@ async fn a_job_that_waits_for_a_managed_cluster_is_told_when_it_may_begin() {
     let why = server.get("jobs/second/why").await.expect(200);
     let expected = why["expected"].as_str().unwrap_or_default();
     assert!(expected.contains("when the time limit of `first` is over"), "{why:#}");
+}
+
+#[tokio::test]
+async fn a_cluster_is_deleted_by_force_although_a_node_of_it_does_not_answer() {
+    let server = Server::start().await;
+    crew(&server).await;
+    let mut body = crate::job_body();
+    body["properties"]["computeId"] = json!("azureml:crew");
+    server.put("jobs/there", body).await.expect(201);
+    let attempt = server.place("there").await;
+    let long_ago = Timestamp(1_000);
+    let row = MachineRow {
+        cluster: "@default/crew".into(),
+        name: "crew-a".into(),
+        standing: Standing::Ready,
+        reason: String::new(),
+        ordered: Resources::default(),
+        facts: Default::default(),
+        joined: "k".into(),
+        created_at: long_ago,
+        since: long_ago,
+        seen_at: Some(long_ago),
+    };
+    let began = server.store.write(move |tx| {
+        tx.put_machine(&row)?;
+        tx.give_whole("@default/crew", &attempt, "crew-a")?;
+        let mut job = tx.job("default", "there")?.unwrap().job;
+        job.apply(JobEvent::Started, Timestamp(2_000)).unwrap();
+        tx.put_job(&job, None, Timestamp(2_000))
+    });
+    began.await.unwrap();
+    server.delete("computes/crew").await.refused(409);
+    let forced = server.delete("computes/crew?force=true").await;
+    assert_eq!(forced.status, 202, "{}", forced.text());
+    assert_eq!(server.get("jobs/there").await.expect(200)["properties"]["status"], "Canceled");
+    assert_eq!(server.get("computes/crew").await.expect(200)["properties"]["provisioningState"], "Deleting");
+    let kept = server.store.read(|tx| tx.compute("default", "crew")).await.unwrap().unwrap();
+    let kept: Value = serde_json::from_str(&kept.body).unwrap();
+    assert_eq!(kept["properties"]["forced"], true, "whoever takes its nodes away waits for none");
 }
 
 fn aml(least: u32, most: u32) -> Value {
