@@ -234,7 +234,13 @@ fn jobs_are_batch_jobs_of_a_real_slurm() {
 
     // One takes the node, others wait for it by Slurm's own word; the server is killed meanwhile, and Slurm's controller.
     let both = "compute: azureml:hpc\nresources: {instance_type: both}\nlimits: {timeout: 7200}";
-    home.begin("first", "for i in $(seq 25); do echo step $i; sleep 1; done", both);
+    // It has the node until the others have been seen to wait, however long that takes.
+    let go = home.path().join("go");
+    let steps = format!(
+        "for i in $(seq 25); do echo step $i; sleep 1; done; while [ ! -e {} ]; do sleep 0.2; done",
+        go.display()
+    );
+    home.begin("first", &steps, both);
     home.until_status("first", "Running");
     assert_eq!(slurm.says("squeue", &["-h", "-o", "%l"]).trim(), "3:00:00", "two hours, and one to collect");
     home.begin("second", "echo never", both);
@@ -261,6 +267,7 @@ fn jobs_are_batch_jobs_of_a_real_slurm() {
         home.ok(&["job", "cancel", "-n", job]);
         assert_eq!(home.ended(job)["status"], "Canceled");
     }
+    fs::write(&go, "").unwrap();
     assert_eq!(home.ended("first")["status"], "Completed", "{}", why("first"));
     let steps: String = (1..=25).map(|n| format!("step {n}\n")).collect();
     assert_eq!(home.log("first"), steps, "{}", why("first"));

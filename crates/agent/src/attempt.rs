@@ -34,7 +34,7 @@ pub(crate) struct RunMark {
     /// The keeper that was asked to start them.
     keeper: String,
     processes: Vec<process::Process>,
-    started_at: Timestamp,
+    pub(crate) started_at: Timestamp,
     pub(crate) gpus: Vec<u32>,
     isolation: String,
     cgroup: Option<String>,

@@ -83,6 +83,12 @@ pub fn facts(settings: &Settings) -> NodeFacts {
     }
 }
 
+/// The GPUs that work here may use: all that were found, or those that a part of a machine was given.
+pub(crate) fn devices(outpost: Option<&Outpost>, found: u32) -> Vec<u32> {
+    let given = outpost.and_then(|outpost| outpost.devices.clone());
+    given.unwrap_or_else(|| (0..found).collect())
+}
+
 fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or_else(|_| "unknown".into(), |id| id.trim().to_owned())
 }

@@ -26,11 +26,15 @@ pub struct Outpost {
     pub bundle: Option<PathBuf>,
     /// How long it stays without a server.
     pub away: Duration,
+    /// How long it stays so with nothing left but to tell how it ended.
+    pub lease: Duration,
     /// The container is the job's own. Otherwise this is a machine that others use too: environments are made and limits
     /// set as on the server's own machine.
     pub contained: bool,
     /// Where environments are kept for all that run on this machine.
     pub shared: Option<PathBuf>,
+    /// The machine's GPUs that are for work here; absent where all are.
+    pub devices: Option<Vec<u32>>,
 }
 
 /// How the server is found.
@@ -54,6 +58,8 @@ pub struct Posting {
     pub bundle: Option<PathBuf>,
     pub shared: PathBuf,
     pub away_seconds: u64,
+    #[serde(default)]
+    pub devices: Option<Vec<u32>>,
 }
 
 /// What speaks for whoever calls the server from elsewhere.
@@ -113,10 +119,17 @@ impl Posting {
             authority: self.authority.clone().map(String::into_bytes),
             bundle: self.bundle.clone(),
             away: Duration::from_secs(self.away_seconds),
+            lease: Duration::from_secs(self.away_seconds),
             contained: false,
             shared: Some(self.shared.clone()),
+            devices: self.devices.clone(),
         }
     }
+}
+
+/// The GPUs named in `PEREGRINE_DEVICES`, as `0,2`; none of them where it is empty.
+pub fn devices(text: &str) -> Result<Vec<u32>, std::num::ParseIntError> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::parse).collect()
 }
 
 fn posting_file(home: &Path) -> PathBuf {

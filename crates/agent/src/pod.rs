@@ -128,7 +128,7 @@ impl Stay<'_> {
 
     /// Asks the server once, with a pause after an answer that did not come.
     async fn ask(&self, facts: &NodeFacts, silence: &mut Silence) -> News {
-        let Holds { all: holds, stopping } = held(self.messages).await;
+        let Holds { all: holds, stopping, .. } = held(self.messages).await;
         let joining = Some(Joining { part: self.pod.part, address: self.pod.outpost.address.clone() });
         let idle = holds.is_empty();
         let poll = Poll { facts: facts.clone(), holds, stopping, joining };
@@ -142,7 +142,7 @@ impl Stay<'_> {
                 take(answer, self.messages);
                 News::Nothing
             }
-            Err(error) => match silence.goes_on(&error, self.pod.outpost.away) {
+            Err(error) => match silence.goes_on(&error, self.patience()) {
                 Some(why) => News::Unwanted(why),
                 None => {
                     tokio::time::sleep(self.cx.server.pause(silence.tries)).await;
@@ -150,6 +150,13 @@ impl Stay<'_> {
                 }
             },
         }
+    }
+
+    /// How long it stays without a server: a command that runs for long, one that has ended no longer than its node.
+    fn patience(&self) -> Duration {
+        let life = self.cx.journal.life(&self.pod.attempt);
+        let ended = life.is_some_and(|life| life.exit.is_some() || life.over.is_some());
+        if ended { self.pod.outpost.lease } else { self.pod.outpost.away }
     }
 
     /// The server wants no more of this attempt: because it has heard its end, or although it has not.

@@ -37,7 +37,8 @@ pub(crate) struct Working {
     pub(crate) recorded: mpsc::UnboundedReceiver<AttemptId>,
 }
 
-/// Runs until there is neither work nor a server, or the keeper goes away; on a node elsewhere, until it is told to leave too.
+/// Runs until there is neither work nor a server, or the keeper goes away; on a node elsewhere, until it is told to leave too, and
+/// not for the sake of ends that nobody hears of.
 /// `Ok(true)`: left in good order.
 pub async fn run(settings: Settings, outpost: Option<Outpost>) -> io::Result<bool> {
     let Working { cx, facts, messages, mut recorded } = start(settings, outpost, None).await?;
@@ -68,7 +69,9 @@ pub(crate) async fn start(settings: Settings, outpost: Option<Outpost>, part: Op
     std::mem::forget(lock.await.map_err(io::Error::other)??);
     fs::create_dir_all(context::attempts(&home))?;
     let link = Link::connect(&keeper::socket(&home)).await?;
-    let facts = context::facts(&settings);
+    let mut facts = context::facts(&settings);
+    let devices = context::devices(outpost.as_ref(), facts.capacity.gpus);
+    facts.capacity.gpus = u32::try_from(devices.len()).unwrap_or(u32::MAX);
     let reporter = Reporter::default();
     let agent = home.join("agent");
     let contained = outpost.as_ref().is_some_and(|outpost| outpost.contained);
@@ -108,7 +111,7 @@ async fn ask_for_work(cx: &Context, facts: NodeFacts, messages: &mpsc::Unbounded
     let patience = cx.outpost.as_ref().map_or(LEAVE_AFTER, |outpost| outpost.away);
     let mut silence = Silence::default();
     loop {
-        let Holds { all: holds, stopping } = held(messages).await;
+        let Holds { all: holds, stopping, runs } = held(messages).await;
         let going = holds.iter().filter(|attempt| !stopping.contains(attempt)).cloned().collect::<Vec<_>>();
         let idle = holds.is_empty();
         let poll = Poll { facts: facts.clone(), holds, stopping, joining: None };
@@ -133,6 +136,8 @@ async fn ask_for_work(cx: &Context, facts: NodeFacts, messages: &mpsc::Unbounded
                 match over {
                     _ if idle && unknown => return,
                     Some(_) if idle => return,
+                    // What has ended is on disk, for whoever is started here again to tell; a node is not kept for it.
+                    Some(_) if !runs && cx.outpost.is_some() => return,
                     Some(why) if unknown => end_all(messages, going, &Stop::Asked(why)),
                     _ => {}
                 }

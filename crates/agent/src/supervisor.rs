@@ -1,15 +1,17 @@
 //! The supervisor: owns which attempts are here, which run and which wait for room.
 //!
 //! Attempts start by priority, then by the turn that the server gave them, then by age, all or nothing: the first in
-//! line is never passed by a smaller one, so it cannot starve. Invariant: what runs together fits into the node.
+//! line is passed only by one whose time limit is over before there could be room for it, so it cannot starve. Invariant: what
+//! runs together fits into the node.
 
 use crate::{
     attempt::{self, Stop},
-    context::Context,
+    context::{self, Context},
 };
 use domain::{
     Assignment, AttemptId, Resources,
     report::{NodeFacts, What},
+    sharing::backfill::{self, Promise, Running},
     tunnel::Tunnel,
 };
 use std::{
@@ -22,6 +24,8 @@ use std::{
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
+/// How many of those behind the first in line are looked at, each time.
+const BEHIND: usize = 100;
 /// How long an attempt stands in line on a node that another one has.
 const IN_LINE: Duration = Duration::from_secs(1);
 
@@ -42,6 +46,8 @@ pub(crate) enum Message {
 pub(crate) struct Holds {
     pub(crate) all: Vec<AttemptId>,
     pub(crate) stopping: Vec<AttemptId>,
+    /// Whether the command of any of them runs. What became of the others is on disk, and only to be told.
+    pub(crate) runs: bool,
 }
 
 /// Highest priority first, then whose turn it is, then the oldest job.
@@ -59,6 +65,8 @@ struct Waiting {
     assignment: Arc<Assignment>,
     since: domain::Timestamp,
     note: String,
+    /// The job that went ahead of it last.
+    passed_by: Option<String>,
 }
 
 pub(crate) struct Supervisor {
@@ -68,6 +76,8 @@ pub(crate) struct Supervisor {
     used: Resources,
     free_gpus: Vec<u32>,
     waiting: BTreeMap<Turn, Waiting>,
+    /// What the first of those that wait can count on.
+    promise: Promise,
     active: HashMap<AttemptId, Active>,
     /// Attempts that were given back, until the server has heard of it.
     returned: HashSet<AttemptId>,
@@ -78,12 +88,14 @@ pub(crate) struct Supervisor {
 
 impl Supervisor {
     pub(crate) fn new(cx: Arc<Context>, facts: &NodeFacts, done: mpsc::UnboundedSender<Message>) -> Supervisor {
+        let free_gpus = context::devices(cx.outpost.as_ref(), facts.capacity.gpus);
         Supervisor {
             cx,
             capacity: facts.capacity,
             used: Resources::default(),
-            free_gpus: (0..facts.capacity.gpus).collect(),
+            free_gpus,
             waiting: BTreeMap::new(),
+            promise: Promise::default(),
             active: HashMap::new(),
             returned: HashSet::new(),
             leaving: Vec::new(),
@@ -161,7 +173,13 @@ impl Supervisor {
         Holds {
             all: self.active.keys().chain(&self.returned).cloned().chain(waiting).collect(),
             stopping: self.active.iter().filter_map(stopping).collect(),
+            runs: self.active.keys().any(|attempt| self.runs(attempt)),
         }
+    }
+
+    fn runs(&self, attempt: &AttemptId) -> bool {
+        let life = self.cx.journal.life(attempt);
+        life.is_some_and(|life| life.run.is_some() && life.exit.is_none() && life.over.is_none())
     }
 
     fn accept(&mut self, assignment: Arc<Assignment>) {
@@ -183,21 +201,69 @@ impl Supervisor {
     fn wait(&mut self, assignment: Arc<Assignment>) {
         let (seq, number) = assignment.attempt.parts().unwrap_or((0, 0));
         let turn = (Reverse(assignment.priority), assignment.turn, seq, number);
-        self.waiting.insert(turn, Waiting { assignment, since: self.cx.now(), note: String::new() });
+        self.waiting.insert(turn, Waiting { assignment, since: self.cx.now(), note: String::new(), passed_by: None });
     }
 
     fn admit(&mut self) {
-        loop {
-            let free = self.free();
-            let Some((_, first)) = self.waiting.first_key_value() else { return };
-            let needs = self.needs(&first.assignment);
-            if !needs.fits_in(&free) || self.free_gpus.len() < needs.gpus as usize {
-                return;
+        while let Some((turn, first)) = self.waiting.first_key_value() {
+            if !self.fits(&self.needs(&first.assignment)) {
+                return self.backfill();
             }
-            let Some((_, waiting)) = self.waiting.pop_first() else { return };
-            let gpus = self.free_gpus.drain(..needs.gpus as usize).collect();
-            self.start(waiting.assignment, needs, gpus);
+            let turn = *turn;
+            self.admit_one(turn);
         }
+    }
+
+    fn fits(&self, needs: &Resources) -> bool {
+        needs.fits_in(&self.free()) && self.free_gpus.len() >= needs.gpus as usize
+    }
+
+    fn admit_one(&mut self, turn: Turn) {
+        let Some(waiting) = self.waiting.remove(&turn) else { return };
+        let needs = self.needs(&waiting.assignment);
+        let gpus = self.free_gpus.drain(..needs.gpus as usize).collect();
+        self.start(waiting.assignment, needs, gpus);
+    }
+
+    /// Starts those that are gone again before there could be room for the first in line.
+    fn backfill(&mut self) {
+        while let Some(turn) = self.passing() {
+            let name = self.waiting.get(&turn).map(|waiting| waiting.assignment.job.to_string());
+            if let Some(mut first) = self.waiting.first_entry() {
+                first.get_mut().passed_by = name;
+            }
+            self.admit_one(turn);
+        }
+    }
+
+    /// The next that may pass the first in line.
+    fn passing(&mut self) -> Option<Turn> {
+        let limited = |waiting: &Waiting| waiting.assignment.plan.timeout_seconds.is_some();
+        let fits = |waiting: &Waiting| limited(waiting) && self.fits(&self.needs(&waiting.assignment));
+        let behind = self.waiting.iter().skip(1).take(BEHIND).filter(|(_, waiting)| fits(waiting));
+        let behind: Vec<(Turn, Option<u64>)> =
+            behind.map(|(turn, waiting)| (*turn, waiting.assignment.plan.timeout_seconds)).collect();
+        let (false, Some((_, first))) = (behind.is_empty(), self.waiting.first_key_value()) else { return None };
+        let (attempt, needs) = (first.assignment.attempt.clone(), self.needs(&first.assignment));
+        let begins_by = backfill::begins_by(&needs, &self.free(), &self.running());
+        let promised = self.promise.keep(&attempt, begins_by);
+        let now = self.cx.now();
+        behind.into_iter().find(|(_, limit)| backfill::may_pass(*limit, promised, now)).map(|(turn, _)| turn)
+    }
+
+    /// What holds the node, and until when at most.
+    fn running(&self) -> Vec<Running> {
+        let one = |(attempt, active): (&AttemptId, &Active)| {
+            let life = self.cx.journal.life(attempt);
+            let limit = life.as_ref().and_then(|life| life.assignment.plan.timeout_seconds);
+            let begun = life.and_then(|life| life.run).map(|run| run.started_at);
+            let ends_by = limit.zip(begun).map(|(seconds, begun)| {
+                let limit = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000);
+                domain::Timestamp(begun.0.saturating_add(limit))
+            });
+            Running { has: active.needs, ends_by }
+        };
+        self.active.iter().filter(|(_, active)| !active.over).map(one).collect()
     }
 
     /// What an attempt takes from this node: elsewhere, all of it.
@@ -310,9 +376,11 @@ impl Supervisor {
             if now.since(waiting.since) < Duration::from_secs(1) {
                 continue;
             }
+            let passed =
+                waiting.passed_by.iter().map(|by| format!("; {}", backfill::passed_by(by))).collect::<String>();
             let note = match at {
                 0 => format!(
-                    "needs {}; {} free on `{}`; in use by {shown}{more}",
+                    "needs {}; {} free on `{}`; in use by {shown}{more}{passed}",
                     waiting.assignment.plan.needs().humane(),
                     free.humane(),
                     self.cx.settings.node,

@@ -12,6 +12,7 @@ mod pass;
 
 use crate::{
     failure::{Done, Exit, Failure},
+    pod::DEVICES,
     roles::{log_to, provide_crypto, small_runtime},
 };
 use agent::outpost::{Pass, Posting};
@@ -30,6 +31,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
     sync::watch,
     time::{Instant, sleep, sleep_until, timeout},
 };
@@ -51,6 +53,8 @@ struct Told {
     authority: Option<Vec<u8>>,
     /// Where other machines find this one, as whoever started it knows.
     address: Option<String>,
+    /// The machine's GPUs that are this node's; absent where all are.
+    devices: Option<Vec<u32>>,
 }
 
 /// Why a node does not go on.
@@ -69,7 +73,7 @@ pub(crate) fn run() -> Done<ExitCode> {
     }
     log_to(None)?;
     provide_crypto();
-    let told = read(&|name| std::env::var(name).ok().filter(|value| !value.is_empty()))?;
+    let told = read(&|name| std::env::var(name).ok().filter(|value| !value.is_empty() || name == DEVICES))?;
     let program =
         std::env::current_exe().map_err(|error| Failure::file("cannot find this program's own file", &error))?;
     match small_runtime()?.block_on(work(&told, program)) {
@@ -111,7 +115,9 @@ fn read(variable: &dyn Fn(&str) -> Option<String>) -> Done<Told> {
     let authority = variable("PEREGRINE_CA").or_else(|| variable("PEREGRINE_CA_FILE").and_then(text));
     let authority = authority.filter(|pem| !pem.is_empty()).map(String::into_bytes);
     let address = variable("PEREGRINE_ADDRESS");
-    Ok(Told { folder: Path::new(&top).join(&key), name, key, server, join, authority, address })
+    let devices = variable(DEVICES).map(|text| agent::outpost::devices(&text)).transpose();
+    let devices = devices.map_err(|_| Failure::input("`PEREGRINE_DEVICES` is no list of numbers"))?;
+    Ok(Told { devices, folder: Path::new(&top).join(&key), name, key, server, join, authority, address })
 }
 
 impl Told {
@@ -138,6 +144,7 @@ impl Told {
             bundle,
             shared: self.folder.with_file_name("shared"),
             away_seconds,
+            devices: self.devices.clone(),
         };
         posting.put(&self.folder, pass)
     }
@@ -148,7 +155,7 @@ async fn work(told: &Told, program: PathBuf) -> Over {
     let address = named.unwrap_or_else(|| own_address(&told.url()));
     let driver = LocalDriver::new(program.clone(), told.folder.clone());
     let host = Host::here(told.key.clone(), program, &told.server, address.clone()).await;
-    let mut host = match host {
+    let host = match host {
         Ok(host) => host,
         Err(trouble) => return Over::Failed(trouble.why),
     };
@@ -165,6 +172,7 @@ async fn work(told: &Told, program: PathBuf) -> Over {
         Err(over) => return over,
     };
     let lease = Duration::from_secs(joined.lease_seconds);
+    let mut host = host.leased(lease);
     tracing::info!(node = told.name, certificate = pass.identity.is_some(), "joined");
     if let Err(error) = told.post(address, &pass, joined.lease_seconds) {
         return Over::Failed(format!("cannot write to `{}`: {error}", told.folder.display()));
@@ -175,11 +183,15 @@ async fn work(told: &Told, program: PathBuf) -> Over {
     let secret =
         Some(joined.lending.clone()).filter(|secret| !secret.is_empty()).unwrap_or_else(|| joined.token.clone());
     let (renew_at, heard) = (pass::renew_at(&joined), Instant::now());
-    let leaving = false;
-    let mut node = Node { told, pass, renew_at, lease, facts, driver, client: None, heard, leaving, keeps, said: None };
+    let mut terminate = match signal(SignalKind::terminate()) {
+        Ok(terminate) => terminate,
+        Err(error) => return Over::Failed(format!("cannot hear of signals: {error}")),
+    };
+    let (leaving, going, client, said) = (false, false, None, None);
+    let mut node = Node { told, pass, renew_at, lease, facts, driver, client, heard, leaving, going, keeps, said };
     node.tend();
     tokio::select! {
-        over = node.work(&mut host) => over,
+        over = node.work(&mut host, &mut terminate) => over,
         () = lending.run(&secret, &kept) => Over::Failed("what it keeps cannot be looked at any more".to_owned()),
     }
 }
@@ -218,15 +230,17 @@ struct Node<'t> {
     /// When the server last answered.
     heard: Instant,
     leaving: bool,
+    /// Its machine was told to stop. The server hears of it, and has it leave in good order.
+    going: bool,
     /// Fetched data that lies here now, and as the server was last told of it.
     keeps: watch::Receiver<Vec<Kept>>,
     said: Option<Vec<Kept>>,
 }
 
 impl Node<'_> {
-    async fn work(&mut self, host: &mut Host) -> Over {
+    async fn work(&mut self, host: &mut Host, terminate: &mut Signal) -> Over {
         loop {
-            match self.round(host).await {
+            match self.round(host, terminate).await {
                 Ok(()) => {}
                 Err(Over::Unknown(why)) => {
                     self.forget(host).await;
@@ -237,7 +251,7 @@ impl Node<'_> {
         }
     }
 
-    async fn round(&mut self, host: &mut Host) -> Result<(), Over> {
+    async fn round(&mut self, host: &mut Host, terminate: &mut Signal) -> Result<(), Over> {
         if self.renew_at.is_some_and(|at| Instant::now() >= at) {
             self.renew().await;
         }
@@ -251,24 +265,29 @@ impl Node<'_> {
         };
         let holds = parts(&look);
         // Its agent leaves when it is told to, or without work when there has been no server for long.
-        let busy = holds.iter().any(|part| part.fate == PartFate::Runs) || self.driver.is_kept();
+        let runs = holds.iter().any(|part| part.fate == PartFate::Runs);
+        let busy = runs || self.driver.is_kept();
         if self.leaving && !busy {
             // What ended is told once more, if anyone listens.
             let _ = timeout(AGAIN, self.ask(holds)).await;
             return Err(Over::Left);
         }
-        let held = !holds.is_empty();
         let mut news = self.keeps.clone();
         news.mark_unchanged();
         let (renews, due) = (self.renew_at.is_some(), self.renew_at.unwrap_or_else(Instant::now));
         let asked = tokio::select! {
-            asked = timeout(if held { LOOK } else { ANSWER }, self.ask(holds)) => asked,
+            asked = timeout(if runs { LOOK } else { ANSWER }, self.ask(holds)) => asked,
             _ = news.changed() => return Ok(()),
             () = sleep_until(due), if renews => return Ok(()),
+            _ = terminate.recv() => {
+                tracing::info!("its machine is told to stop");
+                self.going = true;
+                return Ok(());
+            }
         };
         let answer = match asked {
             // What runs here is looked at before the server has anything to say.
-            Err(_) if held => return Ok(()),
+            Err(_) if runs => return Ok(()),
             Err(_) => {
                 // Nobody says so where packets are merely lost.
                 self.client = None;
@@ -330,6 +349,7 @@ impl Node<'_> {
     /// Whether a node without work may stay.
     fn unheard(&self, why: &str) -> Result<(), Over> {
         match self.heard.elapsed() >= self.lease {
+            _ if self.going => Err(Over::Left),
             true => Err(Over::Failed(format!("its lease is over: {why}"))),
             false => Ok(()),
         }
@@ -342,7 +362,7 @@ impl Node<'_> {
         }
         let client = self.client.clone().expect("it was just made");
         let keeps = Some(self.keeps.borrow().clone()).filter(|keeps| self.said.as_ref() != Some(keeps));
-        let poll = NodePoll { facts: self.facts.clone(), holds, keeps };
+        let poll = NodePoll { facts: self.facts.clone(), holds, keeps, leaving: self.going };
         let answer = client.post("/node/v1/poll", &poll).await?;
         self.said = poll.keeps.or(self.said.take());
         Ok(answer)

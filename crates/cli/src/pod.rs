@@ -24,6 +24,8 @@ use std::{
     time::Duration,
 };
 
+/// The GPUs of the machine that are for this part; where it is empty, none are.
+pub(crate) const DEVICES: &str = "PEREGRINE_DEVICES";
 /// How long a command runs on without a server, where nothing else is said.
 const AWAY_SECONDS: u64 = 24 * 3600;
 
@@ -40,7 +42,7 @@ pub(crate) fn keep(config: &Config) -> Done<ExitCode> {
 pub(crate) fn run(config: &Config) -> Done<ExitCode> {
     log_to(None)?;
     provide_crypto();
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty() || name == DEVICES);
     let pod = read(&variable, &config.home)?;
     let limit = Cgroup::own().and_then(|own| own.memory_limit());
     let settings = agent_settings(config);
@@ -94,6 +96,10 @@ fn read(variable: &dyn Fn(&str) -> Option<String>, home: &Path) -> Done<Pod> {
     }
     let away = variable("PEREGRINE_AWAY_SECONDS").map_or(Ok(AWAY_SECONDS), |seconds| seconds.parse());
     let away = away.map_err(|_| bad.push("`PEREGRINE_AWAY_SECONDS` is no number of seconds".into())).ok();
+    let lease = variable("PEREGRINE_LEASE_SECONDS").map(|seconds| seconds.parse::<u64>()).transpose();
+    let lease = lease.map_err(|_| bad.push("`PEREGRINE_LEASE_SECONDS` is no number of seconds".into())).ok();
+    let devices = variable(DEVICES).map(|text| agent::outpost::devices(&text)).transpose();
+    let devices = devices.map_err(|_| bad.push("`PEREGRINE_DEVICES` is no list of numbers".into())).ok().flatten();
     let authority = match variable("PEREGRINE_CA_FILE").filter(|path| !path.is_empty()).map(fs::read) {
         None => None,
         Some(Ok(pem)) => Some(pem),
@@ -113,8 +119,9 @@ fn read(variable: &dyn Fn(&str) -> Option<String>, home: &Path) -> Done<Pod> {
     let bundle = bundle.map_err(|error| Failure::file("cannot write the file of authorities", &error))?;
     let contained = variable("PEREGRINE_OUTSIDE").is_none();
     let shared = variable("PEREGRINE_SHARED").map(PathBuf::from);
-    let away = Duration::from_secs(away);
-    let outpost = Outpost { address, server, token_file, authority, bundle, away, contained, shared };
+    let lease = lease.flatten().map_or(away, |lease| lease.min(away));
+    let (away, lease) = (Duration::from_secs(away), Duration::from_secs(lease));
+    let outpost = Outpost { address, server, token_file, authority, bundle, away, lease, contained, shared, devices };
     Ok(Pod { attempt, part, outpost })
 }
 
@@ -145,5 +152,13 @@ mod tests {
         assert!(matches!(&outpost.server, Address::Known(url) if url == "https://s"));
         assert_eq!((pod.part, outpost.away.as_secs(), outpost.contained), (1, 86_400, true));
         assert!(outpost.authority.is_none() && outpost.bundle.is_none());
+        assert_eq!(outpost.lease, outpost.away, "a pod has no node whose lease it could outlive");
+        let leased = |name: &str| if name == "PEREGRINE_LEASE_SECONDS" { Some("60".to_owned()) } else { all(name) };
+        let outpost = read(&leased, folder.path()).unwrap().outpost;
+        assert_eq!((outpost.away.as_secs(), outpost.lease.as_secs()), (86_400, 60));
+        for (text, expect) in [(None, None), (Some(""), Some(vec![])), (Some("1,3"), Some(vec![1, 3]))] {
+            let given = |name: &str| if name == DEVICES { text.map(str::to_owned) } else { all(name) };
+            assert_eq!(read(&given, folder.path()).unwrap().outpost.devices, expect);
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! target was changed to is what it works by; a secret is opened here and goes nowhere else but to it.
 
 use api::{Client, Connection};
-use compute::{Commands, Desk, Host, Login, Machines, Shape, Slurm, Trouble, keep};
+use compute::{Commands, Desk, Host, Login, Machines, Shape, Slurm, Tier, Trouble, keep};
 use controller::{Managed, ManagedSettings};
 use domain::{
     Resources, Timestamp,
@@ -60,6 +60,7 @@ struct Place {
     compute: String,
     /// The operation that waits until it is gone.
     deleting: Option<String>,
+    forced: bool,
     body: Value,
     secrets: BTreeMap<String, String>,
     checks: Vec<Check>,
@@ -212,6 +213,7 @@ fn places(tx: &mut Tx<'_>) -> Result<Vec<Place>, store::Error> {
             workspace: target.workspace.clone(),
             compute: row.name.clone(),
             deleting: word(&body["properties"]["deleting"]),
+            forced: body["properties"]["forced"].as_bool().unwrap_or_default(),
             body: inner,
             secrets: tx.compute_secret(&target.workspace, &row.name)?,
             checks: check.into_iter().collect(),
@@ -267,8 +269,13 @@ fn managed(place: &Place, uid: String) -> ManagedSettings {
             idle_ms: idle.map_or(120_000, |idle| i64::try_from(idle.as_millis()).unwrap_or(i64::MAX)),
             lost_ms: i64::try_from(lease_seconds(body)).unwrap_or(i64::MAX).saturating_mul(1000),
         },
+        tier: match body["vmPriority"].as_str() {
+            Some("LowPriority") => Tier::LowPriority,
+            _ => Tier::Dedicated,
+        },
         preempts: preempts(body),
         deleting: place.deleting.clone(),
+        forced: place.forced,
         token: server::join_token,
         clock: server::clock::now,
     }

@@ -12,7 +12,7 @@ mod ssh;
 mod steward;
 
 pub use local::LocalDriver;
-pub use provider::{Commands, Found, Health, Machines, Order, Provider};
+pub use provider::{Commands, Found, Health, Listing, Machines, Order, Provider, Tier};
 pub use slurm::{Shape, Slurm};
 pub use ssh::{Host, Login};
 pub use steward::{Desk, Held, Look, Part, PartState, Site, Started, Trouble, keep};

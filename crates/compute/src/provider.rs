@@ -11,7 +11,7 @@ pub use machines::Machines;
 
 use crate::Trouble;
 use domain::{Resources, cluster::Finding};
-use std::future::Future;
+use std::{collections::HashSet, future::Future};
 
 /// A node to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,25 @@ pub struct Order {
     pub token: String,
     pub size: String,
     pub amounts: Resources,
+    pub tier: Tier,
+}
+
+/// Whether a machine stays for as long as it is wanted, or may be taken back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tier {
+    #[default]
+    Dedicated,
+    LowPriority,
+}
+
+impl Tier {
+    /// As files of clusters call it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Tier::Dedicated => "dedicated",
+            Tier::LowPriority => "low_priority",
+        }
+    }
 }
 
 /// A node that a provider knows of.
@@ -43,13 +62,40 @@ pub enum Health {
     Dead(String),
 }
 
+/// What a provider has of a cluster's nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    pub found: Vec<Found>,
+    /// Not every place could be asked: what was not found may yet be there.
+    pub blind: bool,
+    /// Nodes that are not there although others may be, for where they were could be asked.
+    pub absent: HashSet<String>,
+}
+
+impl Listing {
+    /// Every place was asked, and these are all there are.
+    pub fn all(found: Vec<Found>) -> Listing {
+        Listing { found, ..Listing::default() }
+    }
+
+    /// Nothing is known.
+    pub fn nothing() -> Listing {
+        Listing { blind: true, ..Listing::default() }
+    }
+
+    /// Whether a node that is not among those found is surely not there.
+    pub fn lacks(&self, name: &str) -> bool {
+        !self.blind || self.absent.contains(name)
+    }
+}
+
 pub trait Provider: Clone + Send + Sync + 'static {
     /// Has a node come. It need not be there yet when this returns.
     fn create(&self, order: &Order) -> impl Future<Output = Result<(), Trouble>> + Send;
     /// When this has returned, nothing runs on the node any more and it costs nothing.
     fn delete(&self, name: &str) -> impl Future<Output = Result<(), Trouble>> + Send;
-    /// Every node of the cluster that is there; `None` where not all places could be asked.
-    fn list(&self) -> impl Future<Output = Result<Option<Vec<Found>>, Trouble>> + Send;
+    /// Every node of the cluster that is there, as far as places could be asked.
+    fn list(&self) -> impl Future<Output = Result<Listing, Trouble>> + Send;
     /// Whether a listed node that nobody has written down is surely this cluster's, so that it may be taken away.
     fn is_own(&self, _: &str) -> bool {
         true

@@ -177,12 +177,12 @@ impl Steward {
         ClusterPoll { now: look.now.unwrap_or(now), facts: look.facts.digest(), holds, leaving: Vec::new() }
     }
 
-    /// Begins what waits, the most important first, until there is no more room.
+    /// Begins what waits, the most important first and then whose turn it is, until there is no more room.
     async fn begin(&mut self, site: &mut impl Site, look: &Look) -> Result<(), Trouble> {
         let held = |attempt: &AttemptId| look.held.iter().any(|held| &held.attempt == attempt);
         self.queue.retain(|attempt, _| !held(attempt));
         let mut order: Vec<Launch> = self.queue.values().map(|(launch, _)| launch.clone()).collect();
-        order.sort_by_key(|launch| (std::cmp::Reverse(launch.priority), launch.attempt.parts()));
+        order.sort_by_key(|launch| (std::cmp::Reverse(launch.priority), launch.turn, launch.attempt.parts()));
         if order.is_empty() {
             return Ok(());
         }
@@ -270,5 +270,74 @@ fn told(part: &Part) -> Option<ClusterWhat> {
         // Where its end is on record this changes nothing; where it is not, nobody else will tell of it.
         PartState::Left => Some(lost(index, "its agent has left, and its end is not on record")),
         PartState::Own => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::cluster::ClusterTarget;
+
+    struct Place(Vec<String>);
+
+    impl Site for Place {
+        async fn look(&mut self) -> Result<Look, Trouble> {
+            Ok(Look::default())
+        }
+
+        async fn launch(&mut self, launches: &[Launch], _: &Look) -> Result<Vec<Started>, Trouble> {
+            self.0.extend(launches.iter().map(|launch| launch.user.clone()));
+            Ok(launches.iter().map(|_| Started::Yes).collect())
+        }
+
+        async fn stop(&mut self, _: &[AttemptId]) -> Result<(), Trouble> {
+            Ok(())
+        }
+
+        async fn remove(&mut self, _: &[AttemptId]) -> Result<(), Trouble> {
+            Ok(())
+        }
+
+        async fn check(&mut self) -> Vec<Finding> {
+            Vec::new()
+        }
+    }
+
+    fn launch(seq: i64, user: &str, priority: i64, turn: i64) -> Launch {
+        Launch {
+            attempt: AttemptId::of(seq, 0),
+            number: 0,
+            target: ClusterTarget::default(),
+            job: domain::JobName::parse("job").unwrap(),
+            parent: None,
+            display_name: String::new(),
+            user: user.to_owned(),
+            priority,
+            turn,
+            timeout_seconds: None,
+            parts: 1,
+            instance_type: String::new(),
+            image: String::new(),
+            shm_bytes: None,
+            deadline_seconds: None,
+            server: String::new(),
+            authority: String::new(),
+            token: String::new(),
+            labels: BTreeMap::new(),
+            replica: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn what_waits_begins_by_priority_then_by_turn_and_not_by_age() {
+        let mut steward = Steward::default();
+        // Ann came first with three, Ben later with one, and Cem last with something urgent.
+        let all = [launch(1, "ann", 0, 1), launch(2, "ann", 0, 3), launch(3, "ben", 0, 2), launch(4, "cem", 5, 9)];
+        for launch in all {
+            steward.queue.insert(launch.attempt.clone(), (launch, String::new()));
+        }
+        let mut place = Place(Vec::new());
+        steward.begin(&mut place, &Look::default()).await.unwrap();
+        assert_eq!(place.0, ["cem", "ann", "ben", "ann"]);
     }
 }

@@ -5,16 +5,18 @@
 //! ordered and forgotten after it is gone; work of a node that fell silent begins elsewhere only after the provider has taken
 //! the node away; the parts of an attempt get their nodes together or not at all.
 
+mod line;
 mod nodes;
 mod tasks;
 mod view;
 
-use compute::{Look, Provider, Site, Started, Trouble};
+use compute::{Look, Provider, Site, Started, Tier, Trouble};
 use domain::{
     AttemptId, JobState, Resources, Timestamp,
     cluster::{Finding, Launch},
     machine::Standing,
 };
+use line::Line;
 use planner::nodes::{Bounds, Failures, Member, SILENT_MS, Step, resize};
 use std::collections::{BTreeMap, HashSet};
 use store::{Bell, Error, MachinePart, MachineRow, Store, secrets::Keyring};
@@ -42,10 +44,13 @@ pub struct ManagedSettings {
     /// The size of its nodes, by name and as amounts.
     pub size: (String, Resources),
     pub bounds: Bounds,
+    pub tier: Tier,
     /// Higher priority may take nodes from lower.
     pub preempts: bool,
     /// It is to go, and whoever waits for that asks after this operation.
     pub deleting: Option<String>,
+    /// And its machines need not be there for it.
+    pub forced: bool,
     /// Makes the token that one machine joins with.
     pub token: fn(&Keyring, &str, &str) -> String,
     pub clock: fn() -> Timestamp,
@@ -59,8 +64,12 @@ pub struct Managed<P> {
     tasks: Tasks<P>,
     rows: Vec<MachineRow>,
     parts: Vec<MachinePart>,
+    /// Nodes that have work, and those that could begin something now.
+    busy: HashSet<String>,
+    idle: Vec<String>,
     /// Nodes that attempts ahead of the next one wait for.
     reserved: usize,
+    line: Line,
     /// How many nodes each attempt wants that has none yet.
     waiting: Vec<u32>,
     failures: Failures,
@@ -86,7 +95,10 @@ impl<P: Provider> Managed<P> {
             tasks: Tasks::new(provider),
             rows: Vec::new(),
             parts: Vec::new(),
+            busy: HashSet::new(),
+            idle: Vec::new(),
             reserved: 0,
+            line: Line::default(),
             waiting: Vec::new(),
             failures: Failures::default(),
             trouble: None,
@@ -99,7 +111,7 @@ impl<P: Provider> Managed<P> {
     }
 
     fn is_busy(&self, name: &str) -> bool {
-        self.parts.iter().any(|part| part.machine == name)
+        self.busy.contains(name)
     }
 
     fn row(&self, name: &str) -> Option<&MachineRow> {
@@ -116,11 +128,19 @@ impl<P: Provider> Managed<P> {
         self.rows.iter().filter(well).map(|row| row.name.clone()).collect()
     }
 
+    /// These nodes have work from now on.
+    fn taken(&mut self, nodes: &[String]) {
+        self.idle.retain(|name| !nodes.contains(name));
+        self.busy.extend(nodes.iter().cloned());
+    }
+
     async fn refresh(&mut self) -> Result<(), Trouble> {
         self.bell.mark_unchanged();
         let cluster = self.settings.cluster.clone();
         let read = self.store.read(move |tx| Ok((tx.machines(&cluster)?, tx.machine_parts(&cluster)?)));
         (self.rows, self.parts) = read.await.map_err(stored)?;
+        self.busy = self.parts.iter().map(|part| part.machine.clone()).collect();
+        self.idle = self.free((self.settings.clock)());
         // A node that works is proof that they can be had.
         if self
             .rows
@@ -140,16 +160,17 @@ impl<P: Provider> Managed<P> {
             let why = format!("it needs {parts} nodes and `{}` has {most} at most", self.settings.compute);
             return Ok(Started::Never(why));
         }
-        let free = self.free((self.settings.clock)());
-        if free.len() < self.reserved + parts {
+        let free = self.idle.len();
+        if free < self.reserved + parts && !self.passes(launch).await? {
             // Those behind it must not take what it waits for.
             self.reserved += parts;
             self.waiting.push(launch.parts);
-            return Ok(Started::Later(self.why(parts, free.len())));
+            return Ok(Started::Later(self.waits(launch, free)));
         }
-        let chosen: Vec<String> = free[..parts].to_vec();
+        let chosen: Vec<String> = self.idle[..parts].to_vec();
         let (cluster, attempt, now) = (self.settings.cluster.clone(), launch.attempt.clone(), (self.settings.clock)());
         let whole = launch.parts == 1 && launch.replica.is_none();
+        let nodes = chosen.clone();
         let given = self.store.write(move |tx| {
             for name in &chosen {
                 // It may have left meanwhile, or taken the next by itself.
@@ -173,9 +194,12 @@ impl<P: Provider> Managed<P> {
             }
             Ok(true)
         });
-        let given = given.await.map_err(stored)?;
+        if given.await.map_err(stored)? {
+            self.taken(&nodes);
+            return Ok(Started::Yes);
+        }
         self.refresh().await?;
-        Ok(if given { Started::Yes } else { Started::Later("its node has just gone to another".to_owned()) })
+        Ok(Started::Later("its node has just gone to another".to_owned()))
     }
 }
 
@@ -186,6 +210,7 @@ impl<P: Provider> Site for Managed<P> {
         }
         self.refresh().await?;
         (self.reserved, self.waiting) = (0, Vec::new());
+        self.line.begin();
         Ok(Look { facts: self.facts(), now: None, held: self.held() })
     }
 

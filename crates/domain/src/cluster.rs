@@ -143,6 +143,12 @@ pub struct Launch {
     pub display_name: String,
     pub user: String,
     pub priority: i64,
+    /// Whose turn it is among those of one priority: the lower goes first.
+    #[serde(default)]
+    pub turn: i64,
+    /// How long it may run, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
     /// How many pods; all start or none.
     pub parts: u32,
     pub instance_type: String,

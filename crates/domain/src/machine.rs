@@ -148,6 +148,9 @@ pub struct NodePoll {
     /// What it keeps of fetched data, where that has changed since it was last told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeps: Option<Vec<Kept>>,
+    /// Its machine was told to stop, and is there for a little while yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaving: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is held counts from the moment a job is handed to a node until nothing of it is left there.
 
+pub mod backfill;
 pub mod estimate;
 pub mod fair;
 pub mod quota;

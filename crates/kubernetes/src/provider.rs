@@ -18,7 +18,7 @@ use crate::{
         seen::PodSeen,
     },
 };
-use compute::{Found, Order, Provider, Trouble};
+use compute::{Found, Listing, Order, Provider, Trouble};
 use domain::{Resources, Timestamp, cluster::Finding};
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
 use kube::{
@@ -216,7 +216,7 @@ impl Provider for Pods {
         }
     }
 
-    async fn list(&self) -> Result<Option<Vec<Found>>, Trouble> {
+    async fn list(&self) -> Result<Listing, Trouble> {
         let settings = &self.0.settings;
         let ours = ListParams::default().labels(&format!("{}={},{CLUSTER}={}", NAME.0, NAME.1, settings.key));
         let listed = self.api::<PodSeen>().await?.list(&ours).await;
@@ -226,7 +226,7 @@ impl Provider for Pods {
             let name = pod.metadata.labels.as_ref()?.get(NODE)?.clone();
             Some(Found { name, health: judge::health(pod, now, &settings.server) })
         };
-        Ok(Some(listed.items.iter().filter_map(found).collect()))
+        Ok(Listing::all(listed.items.iter().filter_map(found).collect()))
     }
 
     async fn offers(&self, size: &Resources) -> Result<Resources, Trouble> {

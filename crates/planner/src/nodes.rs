@@ -5,6 +5,7 @@
 //! again is tried ever more slowly.
 
 use domain::{Timestamp, machine::Standing};
+use std::collections::HashSet;
 
 /// What a cluster may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,8 +72,10 @@ const LONGEST_PAUSE_MS: i64 = 5 * 60_000;
 /// What is to be done now. `waiting` are the attempts without nodes, in order, as how many nodes each wants.
 pub fn resize(bounds: &Bounds, nodes: &[Member], waiting: &[u32], failures: &Failures, now: Timestamp) -> Vec<Step> {
     let mut steps: Vec<Step> = nodes.iter().filter_map(|node| condemned(node, bounds.lost_ms, now)).collect();
-    let gone = |node: &&Member| steps.iter().any(|step| matches!(step, Step::Condemn(name, _) if *name == node.name));
-    let alive: Vec<&Member> = nodes.iter().filter(|node| !gone(node) && is_of_use(node)).collect();
+    let alive: Vec<&Member> = {
+        let gone: HashSet<&str> = steps.iter().filter_map(condemns).collect();
+        nodes.iter().filter(|node| !gone.contains(node.name.as_str()) && is_of_use(node)).collect()
+    };
     let busy = count(&alive, |node| node.busy);
     // What could never be had whole is no demand.
     let wanted: u32 = waiting.iter().filter(|parts| **parts <= bounds.most).sum();
@@ -95,6 +98,13 @@ pub fn resize(bounds: &Bounds, nodes: &[Member], waiting: &[u32], failures: &Fai
     let leaving = spare.iter().filter(over).take((have - target) as usize);
     steps.extend(leaving.map(|node| Step::Leave(node.name.clone())));
     steps
+}
+
+fn condemns(step: &Step) -> Option<&str> {
+    match step {
+        Step::Condemn(name, _) => Some(name),
+        Step::Order(_) | Step::Leave(_) => None,
+    }
 }
 
 /// Nodes that take work, or will.

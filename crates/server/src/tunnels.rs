@@ -82,6 +82,11 @@ impl Tunnels {
         .collect()
     }
 
+    /// The attempt to which a tunnel leads that someone waits for.
+    pub(crate) fn attempt_of(&self, id: &str) -> Option<AttemptId> {
+        self.wanted().get(id).map(|one| one.tunnel.attempt.clone())
+    }
+
     /// Who waits for a tunnel. An agent of one attempt opens none of another's.
     pub(crate) fn answer(&self, id: &str, attempt: Option<&AttemptId>) -> Option<oneshot::Sender<Opened>> {
         let mut wanted = self.wanted();

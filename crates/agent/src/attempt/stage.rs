@@ -111,7 +111,7 @@ async fn prepare(cx: &Context, assignment: &Assignment, gpus: &[u32], logs: &Log
         environment: &environment,
         mounts: batches.as_ref().map_or(&[], |batches| &batches.mounts),
         // What a pod has is its job's, and what of it a library sees is the runtime's doing.
-        gpus: cx.outpost.is_none().then_some(gpus),
+        gpus: (!cx.is_contained()).then_some(gpus),
     };
     let mpirun = if ready.image.is_none() { spread::mpirun(assignment, &ready.path_first) } else { None };
     if let Some(mpirun) = &mpirun {

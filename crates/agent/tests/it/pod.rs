@@ -239,6 +239,33 @@ fn a_server_that_stays_away_too_long_is_not_waited_for() {
 }
 
 #[test]
+fn a_part_that_has_ended_does_not_outstay_the_lease_of_its_node() {
+    let server = StandIn::start(1, assignment("echo up; while ! [ -e $F/go ]; do sleep 0.05; done; echo x > $F/done"));
+    let pod = House::with(&server, 0, &[("TEST_LEASE_SECONDS", "1")]);
+    wait_for("the command", || server.log("user_logs/std_log.txt") == "up\n");
+    server.go_away();
+    // The command runs on for as long as it takes.
+    fs::write(pod.files().join("go"), "").unwrap();
+    wait_for("its end", || pod.files().join("done").exists());
+    assert_eq!(pod.exit_code(), 1, "its end is not on record");
+}
+
+#[test]
+fn what_shares_a_machine_sees_the_gpus_that_are_its_own_and_what_has_a_container_sees_what_that_has() {
+    let command = "echo devices ${CUDA_VISIBLE_DEVICES-all}";
+    for (variables, expect) in [
+        (vec![], "devices all\n"),
+        (vec![("TEST_OUTSIDE", "1"), ("TEST_DEVICES", "1,3")], "devices 1,3\n"),
+        (vec![("TEST_OUTSIDE", "1"), ("TEST_DEVICES", "")], "devices \n"),
+    ] {
+        let server = StandIn::start(1, assignment(command));
+        let pod = House::with(&server, 0, &variables);
+        assert_eq!(pod.exit_code(), 0);
+        assert_eq!(server.log("user_logs/std_log.txt"), expect);
+    }
+}
+
+#[test]
 fn a_command_over_the_memory_of_its_container_is_told_so() {
     let server = StandIn::start(1, assignment("dd if=/dev/zero of=/dev/null bs=600M count=1"));
     let limits = domain::Resources { cpu_milli: 0, memory_bytes: 256 << 20, gpus: 0 };

@@ -4,7 +4,7 @@
 //! makes a call safe to repeat: whoever makes a machine tags it with the name first. Invariant: a program that hangs is ended,
 //! and what it may have done by then is found by the next `list`.
 
-use super::{Found, Health, Order, Provider};
+use super::{Found, Health, Listing, Order, Provider};
 use crate::Trouble;
 use domain::{Resources, cluster::Finding};
 use std::{io, path::PathBuf, process::Stdio, time::Duration};
@@ -86,6 +86,19 @@ async fn drain(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     Ok(said)
 }
 
+/// A line of a list: `NAME`, or `NAME leaving WHY…` of one whose owner takes it back.
+fn read(line: &str) -> Option<Found> {
+    let mut words = line.trim().splitn(3, char::is_whitespace);
+    let name = words.next().filter(|name| !name.is_empty())?.to_owned();
+    let health = match (words.next(), words.next().map_or("", str::trim)) {
+        (None, _) => Health::Well,
+        (Some("leaving"), "") => Health::Leaves("whoever owns its machine takes it back".to_owned()),
+        (Some("leaving"), why) => Health::Leaves(why.chars().take(500).collect()),
+        (Some(_), _) => return None,
+    };
+    Some(Found { name, health })
+}
+
 /// Whether a name is this beginning and what chance adds to it.
 fn is_of(name: &str, beginning: &str) -> bool {
     let end = name.strip_prefix(beginning);
@@ -103,6 +116,7 @@ impl Provider for Commands {
             ("PEREGRINE_CPUS", (order.amounts.cpu_milli / 1000).to_string()),
             ("PEREGRINE_MEMORY_BYTES", order.amounts.memory_bytes.to_string()),
             ("PEREGRINE_GPUS", order.amounts.gpus.to_string()),
+            ("PEREGRINE_TIER", order.tier.as_str().to_owned()),
         ];
         self.call(&["create", &order.name], &variables).await.map(drop)
     }
@@ -111,19 +125,21 @@ impl Provider for Commands {
         self.call(&["delete", name], &[]).await.map(drop)
     }
 
-    async fn list(&self) -> Result<Option<Vec<Found>>, Trouble> {
+    async fn list(&self) -> Result<Listing, Trouble> {
         let said = self.call(&["list"], &[]).await?;
         if said.len() as u64 >= MOST {
             // What was cut off would seem to be gone.
             return Err(Trouble::new("provider", format!("its `list` prints {MOST} bytes or more, which is too much")));
         }
         // What has another name was not made for this cluster.
-        let ours = |name: &&str| is_of(name, &self.own) || is_of(name, &self.prefix);
-        let names = said.lines().map(str::trim).filter(ours);
-        let mut found: Vec<Found> = names.map(|name| Found { name: name.to_owned(), health: Health::Well }).collect();
-        found.sort_by(|one, other| one.name.cmp(&other.name));
-        found.dedup();
-        Ok(Some(found))
+        let ours = |found: &Found| is_of(&found.name, &self.own) || is_of(&found.name, &self.prefix);
+        let mut found: Vec<Found> = said.lines().filter_map(read).filter(ours).collect();
+        // Of what is listed twice the notice counts.
+        found.sort_by(|one, other| {
+            (&one.name, one.health == Health::Well).cmp(&(&other.name, other.health == Health::Well))
+        });
+        found.dedup_by(|one, other| one.name == other.name);
+        Ok(Listing::all(found))
     }
 
     fn is_own(&self, name: &str) -> bool {
@@ -136,7 +152,7 @@ impl Provider for Commands {
 
     async fn check(&self) -> Vec<Finding> {
         let (passed, detail) = match self.list().await {
-            Ok(found) => (true, format!("the provider answers and has {} nodes", found.map_or(0, |found| found.len()))),
+            Ok(listing) => (true, format!("the provider answers and has {} nodes", listing.found.len())),
             Err(trouble) => (false, trouble.why),
         };
         vec![Finding { check: "provider".to_owned(), passed, detail }]
@@ -146,6 +162,7 @@ impl Provider for Commands {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Tier;
     use std::{fs, os::unix::fs::PermissionsExt};
 
     fn program(folder: &tempfile::TempDir, text: &str) -> PathBuf {
@@ -170,13 +187,40 @@ mod tests {
             ("gpu-big", "cccc3333", ["gpu-big-000004", "gpu-big-cccc3333-000005"]),
         ] {
             let commands = cluster(program.clone(), compute, uid);
-            let found = commands.list().await.unwrap().unwrap();
+            let found = commands.list().await.unwrap().found;
             let names: Vec<&str> = found.iter().map(|found| found.name.as_str()).collect();
             assert_eq!(names, expect);
             // Another cluster of that name may have had the first before names told them apart.
             let own: Vec<bool> = names.iter().map(|name| commands.is_own(name)).collect();
             assert_eq!(own, [false, true]);
         }
+    }
+
+    #[tokio::test]
+    async fn a_program_is_told_the_tier_and_may_say_which_machines_are_taken_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "#!/bin/sh\ncase $1 in create) echo \"$PEREGRINE_TIER\" > \"$0.tier\" ;; list) cat <<EOF\n\
+            gpu-aaaa1111-000001\ngpu-aaaa1111-000002 leaving  spot price\ngpu-aaaa1111-000003 leaving\n\
+            gpu-aaaa1111-000001 leaving soon\ngpu-aaaa1111-000004 something else\n\nEOF\nesac\n";
+        let commands = cluster(program(&folder, text), "gpu", "aaaa1111");
+        let order = Order {
+            name: "gpu-aaaa1111-000005".into(),
+            token: String::new(),
+            size: String::new(),
+            amounts: Resources::default(),
+            tier: Tier::LowPriority,
+        };
+        commands.create(&order).await.unwrap();
+        assert_eq!(fs::read_to_string(folder.path().join("program.tier")).unwrap(), "low_priority\n");
+        let found = commands.list().await.unwrap().found;
+        let leaves = |why: &str| Health::Leaves(why.to_owned());
+        let expect = [
+            ("gpu-aaaa1111-000001", leaves("soon")),
+            ("gpu-aaaa1111-000002", leaves("spot price")),
+            ("gpu-aaaa1111-000003", leaves("whoever owns its machine takes it back")),
+        ];
+        let expect = expect.map(|(name, health)| Found { name: name.to_owned(), health });
+        assert_eq!(found, expect);
     }
 
     #[tokio::test]

@@ -40,7 +40,7 @@ pub(super) fn reached_at(key: &str, server: &str) -> String {
 pub(super) fn look(key: &str) -> String {
     format!(
         r#"{WORDS}{}echo "now|$(date +%s)"
-all=$(squeue -h -r -t all -u "$(id -un)" -O 'JobArrayID:40|,Name:128|,State:20|,RestartCnt:10|,Reason:128|,NodeList:256') || exit 1
+all=$(squeue -h -r -t all -u "$(id -un)" -O 'JobArrayID:40|,Name:128|,State:20|,RestartCnt:10|,Reason:128|,NodeList:256|,StartTime:24') || exit 1
 printf '%s\n' "$all" | sed -n '/|pg-{key}-/s/^/queue|/p'
 cd "$d/a" && find . -mindepth 2 -maxdepth 2 -type f \
   \( -name sent -o -name job -o -name parts -o -name '*.node' -o -name '*.left' \) -exec grep -H . {{}} +
@@ -209,7 +209,7 @@ fn words(attempts: &[AttemptId]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::{JobName, cluster::ClusterTarget};
+    use domain::{JobName, Resources, cluster::ClusterTarget};
     use std::{
         collections::BTreeMap,
         fs,
@@ -228,6 +228,8 @@ mod tests {
             display_name: String::new(),
             user: String::new(),
             priority: 0,
+            turn: 0,
+            timeout_seconds: None,
             parts: 1,
             instance_type: String::new(),
             image: String::new(),
@@ -253,6 +255,42 @@ mod tests {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(script).env("HOME", home).env("PATH", path).env_remove("PEREGRINE_TOP");
         shell.output().unwrap()
+    }
+
+    #[test]
+    fn a_shape_and_an_attempt_become_words_of_sbatch() {
+        let asks = Resources { cpu_milli: 3500, memory_bytes: 6 << 30, gpus: 2 };
+        let text = |word: &str| Some(word.to_owned());
+        let shape = Shape {
+            asks,
+            partition: text("gpu"),
+            account: text("lab"),
+            qos: text("long"),
+            gres: None,
+            arguments: vec!["--exclusive".to_owned()],
+        };
+        let launch = Launch { parts: 2, deadline_seconds: Some(7201), parent: text("sweep"), ..attempt() };
+        let usual = ["--parsable", "--no-requeue", "--comment=peregrine sweep"];
+        let own = [
+            "--nodes=2",
+            "--ntasks=2",
+            "--ntasks-per-node=1",
+            "--cpus-per-task=4",
+            "--mem=6144M",
+            "--partition=gpu",
+            "--account=lab",
+            "--qos=long",
+            "--gres=gpu:2",
+            "--time=121",
+            "--exclusive",
+        ];
+        assert_eq!(arguments(&shape, &launch), [&usual[..], &own[..]].concat());
+        // What is named takes the place of what is counted; what is not said is left to Slurm.
+        let named = arguments(&Shape { gres: text("gpu:a100:1"), ..shape }, &launch);
+        assert!(named.contains(&"--gres=gpu:a100:1".to_owned()) && !named.contains(&"--gres=gpu:2".to_owned()));
+        let plain = arguments(&Shape::default(), &attempt());
+        let left = ["--gres", "--mem", "--time", "--account", "--qos", "--partition", "--cpus-per-task"];
+        assert!(left.iter().all(|key| !plain.iter().any(|word| word.starts_with(key))), "{plain:?}");
     }
 
     #[test]

@@ -42,8 +42,8 @@ impl Listing {
             let words: Vec<&str> = line.split('|').map(str::trim).collect();
             match words[..] {
                 ["now", seconds] => listing.now = seconds.parse().ok().map(|seconds: i64| Timestamp(seconds * 1000)),
-                ["queue", id, name, state, restarts, reason, nodes] => {
-                    let queued = queued((state, restarts), reason, nodes);
+                ["queue", id, name, state, restarts, reason, nodes, begins] => {
+                    let queued = expected(queued((state, restarts), reason, nodes), begins);
                     queue.insert(id.to_owned(), (name.to_owned(), queued));
                 }
                 _ => {
@@ -93,6 +93,17 @@ fn seen(name: &str, files: &[(&str, &str)], queue: &BTreeMap<String, (String, Qu
         left: by_part(".left").into_iter().map(|(part, code)| (part, matches!(code, "0" | "1"))).collect(),
         id,
     })
+}
+
+/// A wait with the time at which Slurm expects to start it, where it does.
+fn expected(queued: Queued, begins: &str) -> Queued {
+    match queued {
+        Queued::Waits(why) if begins.starts_with(|first: char| first.is_ascii_digit()) => {
+            let begins = begins.get(..16).unwrap_or(begins).replace('T', " ");
+            Queued::Waits(format!("{why}; Slurm expects to start it about {begins} by the clock of its cluster"))
+        }
+        other => other,
+    }
 }
 
 fn queued((state, restarts): (&str, &str), reason: &str, nodes: &str) -> Queued {
@@ -207,15 +218,19 @@ mod tests {
     #[test]
     fn what_is_found_at_a_login_node_is_told_part_by_part() {
         let listing = Listing::read(
-            "now|1700000000\nqueue|12 |pg-k-att_1_0 |PENDING |0 |Resources | \nqueue|13|pg-k-att_2_0|RUNNING|0|None|n[1-2]\n\
-             queue|14_0|pg-k-att_5_0|PENDING|1|BeginTime|\nqueue|14_1|pg-k-att_5_0|CANCELLED|0|None|\n\
+            "now|1700000000\nqueue|12 |pg-k-att_1_0 |PENDING |0 |Resources | |2026-03-01T10:20:30\n\
+             queue|13|pg-k-att_2_0|RUNNING|0|None|n[1-2]|2026-03-01T10:20:30\n\
+             queue|14_0|pg-k-att_5_0|PENDING|1|BeginTime||N/A\nqueue|14_1|pg-k-att_5_0|CANCELLED|0|None||N/A\n\
              ./att_1_0/job:12\n./att_1_0/parts:1\n./att_2_0/job:13\n./att_2_0/parts:2\n./att_2_0/0.node:n1\n./att_2_0/0.left:1\n\
              ./att_3_0/job:9\n./att_3_0/parts:1\n./att_4_0/job:8\n./att_4_0/parts:1\n./att_4_0/0.left:0\n\
              ./att_5_0/job:14_0\n./att_5_0/sent:pg-k-att_5_0 _0\n./att_6_0/sent:pg-k-att_5_0 _1\n./att_7_0/sent:pg-k-att_7_0 \n",
         );
         assert_eq!(listing.now, Some(Timestamp(1_700_000_000_000)));
         let seen = &listing.attempts;
-        assert!(matches!(&seen[0].queued, Some(Queued::Waits(why)) if why.contains("(Resources)")));
+        let Some(Queued::Waits(why)) = &seen[0].queued else { panic!("{:?}", seen[0]) };
+        assert!(why.contains("(Resources)") && why.contains("about 2026-03-01 10:20 by"), "{why}");
+        let Queued::Waits(why) = expected(Queued::Waits("w".into()), "N/A") else { panic!() };
+        assert_eq!(why, "w", "Slurm does not know");
         assert_eq!(seen[1].queued, Some(Queued::Runs("n[1-2]".into())));
         assert_eq!((seen[1].nodes.get(&0).map(String::as_str), seen[1].left.get(&0)), (Some("n1"), Some(&true)));
         assert_eq!(listing.silent().collect::<Vec<_>>(), ["9"], "the fourth has left in good order");

@@ -17,6 +17,7 @@ use ring::digest::{SHA256, digest};
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// Less than this is not enough for any work.
@@ -37,6 +38,8 @@ pub struct Host {
     preempts: bool,
     /// Where other machines find this one.
     address: String,
+    /// How long a node stays without a server, and what has ended on it with it.
+    lease: Option<Duration>,
     system: System,
 }
 
@@ -80,6 +83,7 @@ impl Host {
             slots: slots.max(1),
             preempts: false,
             address,
+            lease: None,
             system: System::default(),
         })
     }
@@ -87,6 +91,11 @@ impl Host {
     /// Whether a job of higher priority may take the slot of one of lower.
     pub fn preempting(self, preempts: bool) -> Host {
         Host { preempts, ..self }
+    }
+
+    /// A node that stays for so long without a server.
+    pub fn leased(self, lease: Duration) -> Host {
+        Host { lease: Some(lease), ..self }
     }
 
     /// The machine that this process runs on, as a node: it has one attempt at a time, or parts of one. `server` is an address,
@@ -98,7 +107,8 @@ impl Host {
         fit(&system)?;
         // It lies here already.
         let system = System { digest: "here".to_owned(), ..system };
-        Ok(Host { key, shell, program, server: Default::default(), slots: 1, preempts: false, address, system })
+        let (server, lease) = (Default::default(), None);
+        Ok(Host { key, shell, program, server, slots: 1, preempts: false, address, lease, system })
     }
 
     /// What this machine has.
@@ -117,8 +127,10 @@ impl Host {
             Shell::Here => quote(&self.program.display().to_string()),
             Shell::There(_) => scripts::program(&self.system.digest),
         };
-        let script = scripts::launch(&self.key, (&program, &self.address), launch, parts);
-        self.shell.script(&script).await.map(drop)
+        let lease = self.lease.map(|lease| format!("export PEREGRINE_LEASE_SECONDS={}\n", lease.as_secs()));
+        let devices = (self.slots > 1).then_some((self.system.gpus / self.slots, self.system.gpus));
+        let script = scripts::launch(&self.key, (&program, &self.address), (launch, parts), devices);
+        self.shell.script(&format!("{}{script}", lease.unwrap_or_default())).await.map(drop)
     }
 
     /// Asks everything that runs there to end.

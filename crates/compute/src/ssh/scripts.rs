@@ -92,15 +92,46 @@ done
     )
 }
 
+/// Chooses `count` of a machine's GPUs that none of those has which `used` prints, and keeps the choice in the folder `$o`: whatever
+/// runs there sees these and no others.
+pub(crate) fn devices(used: &str, count: u32, total: u32) -> String {
+    format!(
+        r#"if [ ! -s "$o/gpus" ]; then
+  used=" $({used} | tr ',\n' '  ') "; g=; n=0; i=0
+  while [ "$i" -lt {total} ] && [ "$n" -lt {count} ]; do
+    case "$used" in *" $i "*) ;; *) g="$g${{g:+,}}$i"; n=$((n + 1)) ;; esac
+    i=$((i + 1))
+  done
+  if [ "$n" -lt {count} ]; then echo "{count} of this machine's {total} GPUs are wanted and $n are free" >&2; exit 1; fi
+  printf '%s\n' "$g" > "$o/gpus" || exit 1
+fi
+PEREGRINE_DEVICES=$(cat "$o/gpus"); export PEREGRINE_DEVICES
+"#
+    )
+}
+
+/// The GPUs of nodes of this machine.
+pub(crate) const DEVICES_OF_NODES: &str = r#"cat "$top"/*/gpus 2>/dev/null"#;
+/// The GPUs of attempts at work here.
+const DEVICES_AT_WORK: &str =
+    r#"for q in "$d"/a/att_*/[0-9]*; do alive "$q/pid" && cat "${q%/*}/gpus" 2>/dev/null; done"#;
+
 /// Begins parts of an attempt, unless its folder is there. `program` is a word of the shell's, `address` the machine's own.
-pub(super) fn launch(key: &str, (program, address): (&str, &str), launch: &Launch, parts: &[u32]) -> String {
+/// `devices` is how many of how many GPUs are for it, where others share the machine.
+pub(super) fn launch(
+    key: &str,
+    (program, address): (&str, &str),
+    (launch, parts): (&Launch, &[u32]),
+    devices: Option<(u32, u32)>,
+) -> String {
     let attempt = launch.attempt.to_string();
+    let choose = devices.map(|(count, total)| format!("o=$n\n{}", self::devices(DEVICES_AT_WORK, count, total)));
     let mut text = format!(
         r#"{WORDS}{}a="$d/a/"{}
 [ -e "$a" ] && exit 0
 n="$d/a/new-"{}; rm -rf "$n"; mkdir -p "$n" || exit 1
 printf %s {} > "$n/token" && printf %s {} > "$n/authority" && cat /proc/sys/kernel/random/boot_id > "$n/boot" || exit 1
-mv "$n" "$a" || exit 1
+{}mv "$n" "$a" || exit 1
 export PEREGRINE_SERVER_FILE="$d/server" PEREGRINE_TOKEN_FILE="$a/token" PEREGRINE_CA_FILE="$a/authority"
 export PEREGRINE_ATTEMPT={} PEREGRINE_SHARED="$top/shared" PEREGRINE_OUTSIDE=1 POD_IP={}
 "#,
@@ -109,6 +140,7 @@ export PEREGRINE_ATTEMPT={} PEREGRINE_SHARED="$top/shared" PEREGRINE_OUTSIDE=1 P
         quote(&attempt),
         quote(&launch.token),
         quote(&launch.authority),
+        choose.unwrap_or_default(),
         quote(&attempt),
         quote(address),
     );
@@ -148,20 +180,23 @@ esac
     )
 }
 
-/// Starts a node, unless it runs. `owner` is the key of its cluster; `file` says where the server is.
+/// Starts a node, unless it runs. `owner` is the key of its cluster; `file` says where the server is; `devices` is how many of
+/// how many GPUs are for it, where others share the machine.
 pub(crate) fn start_node(
     (owner, key): (&str, &str),
     (name, token): (&str, &str),
     authority: &str,
     (file, program): (&str, &str),
+    devices: Option<(u32, u32)>,
 ) -> String {
+    let choose = devices.map(|(count, total)| format!("o=$d\n{}", self::devices(DEVICES_OF_NODES, count, total)));
     format!(
         r#"{WORDS}{}o={}
 if [ -e "$d/owner" ] && [ "$(cat "$d/owner")" != "$o" ]; then echo "another cluster has a node in $d" >&2; exit 1; fi
 if alive "$d/pid"; then exit 0; fi
 mkdir -p "$d" && printf %s "$o" > "$d/owner" || exit 1
 printf %s {} > "$d/name" && printf %s {} > "$d/join" && printf %s {} > "$d/authority" || exit 1
-cd "$d"
+{}cd "$d"
 export PEREGRINE_TOP="$top" PEREGRINE_NODE={} PEREGRINE_NODE_KEY={} PEREGRINE_SERVER_FILE={file}
 export PEREGRINE_JOIN_FILE="$d/join" PEREGRINE_CA_FILE="$d/authority"
 setsid nohup {program} agent node --home "$d" > log 2>&1 < /dev/null &
@@ -173,6 +208,7 @@ echo "$p $(born "$p")" > pid.new && mv pid.new pid
         quote(name),
         quote(token),
         quote(authority),
+        choose.unwrap_or_default(),
         quote(name),
         quote(key),
     )
@@ -204,7 +240,7 @@ done
 pub(crate) fn end_node(key: &str) -> String {
     format!(
         r#"{WORDS}{}[ -d "$d" ] || exit 0
-alive "$d/pid" && read -r p b < "$d/pid" && kill "$p" 2>/dev/null
+alive "$d/pid" && read -r p b < "$d/pid" && kill -9 "$p" 2>/dev/null
 for t in 1 2 3 4 5 6 7 8 9 10; do alive "$d/pid" || break; sleep 0.1; done
 for p in $(owned "$d"); do kill -9 "$p" 2>/dev/null; done
 chmod -R u+w "$d" 2>/dev/null; rm -rf "$d"
@@ -238,4 +274,36 @@ chmod -R u+w "$a" 2>/dev/null; rm -rf "$a"
 /// The last lines of what an agent printed before it ended without a word.
 pub(super) fn last_words(key: &str, attempt: &AttemptId, part: u32) -> String {
     format!("{WORDS}{}tail -c 600 \"$d/a/\"{}/{part}/log 2>/dev/null\n", folder(key), quote(&attempt.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, path::Path, process::Command};
+
+    /// What is chosen in the folder `own`, by what it prints.
+    fn chosen(top: &Path, own: &str, count: u32, total: u32) -> Result<String, String> {
+        let choose = devices(DEVICES_OF_NODES, count, total);
+        let script = format!("top={}\no=\"$top/{own}\"\n{choose}echo \"$PEREGRINE_DEVICES\"\n", top.display());
+        fs::create_dir_all(top.join(own)).unwrap();
+        let ran = Command::new("sh").arg("-c").arg(script).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().trim().to_owned();
+        if ran.status.success() { Ok(text(ran.stdout)) } else { Err(text(ran.stderr)) }
+    }
+
+    #[test]
+    fn parts_of_a_machine_have_gpus_of_their_own_and_keep_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path();
+        assert_eq!(chosen(top, "one", 2, 5).unwrap(), "0,1");
+        assert_eq!(chosen(top, "two", 2, 5).unwrap(), "2,3");
+        assert_eq!(chosen(top, "none", 0, 5).unwrap(), "");
+        assert_eq!(chosen(top, "one", 2, 5).unwrap(), "0,1", "one that is started again");
+        let why = chosen(top, "three", 2, 5).unwrap_err();
+        assert_eq!(why, "2 of this machine's 5 GPUs are wanted and 1 are free");
+        fs::remove_dir_all(top.join("one")).unwrap();
+        assert_eq!(chosen(top, "three", 2, 5).unwrap(), "0,1");
+        // Eleven is not one.
+        assert_eq!(chosen(top, "many", 8, 12).unwrap(), "4,5,6,7,8,9,10,11");
+    }
 }

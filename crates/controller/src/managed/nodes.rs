@@ -1,7 +1,7 @@
 //! The nodes of a managed cluster: ordered, compared with what their provider has, condemned, taken away.
 
 use super::{LIST_MS, Managed, NOTICE_MS, REVIVE_MS, SHOWN_MS, stored, tasks::Done};
-use compute::{Found, Health, Order, Provider, Trouble};
+use compute::{Found, Health, Listing, Order, Provider, Trouble};
 use domain::{
     JobState, Resources, Timestamp,
     machine::{PartFate, Standing},
@@ -17,6 +17,10 @@ impl<P: Provider> Managed<P> {
             (self.settings.cluster.clone(), name.to_owned(), reason.to_owned(), (self.settings.clock)());
         let written = self.store.write(move |tx| {
             let Some(row) = tx.machine(&cluster, &name)? else { return Ok(()) };
+            // It has got work since it was looked at.
+            if standing == Standing::Leaving && !tx.parts_of_machine(&cluster, &name)?.is_empty() {
+                return Ok(());
+            }
             // It has joined since it was looked at.
             if standing == Standing::Preparing && row.standing != standing {
                 return Ok(());
@@ -57,7 +61,7 @@ impl<P: Provider> Managed<P> {
     pub(super) fn order_of(&self, name: &str, amounts: Resources) -> Order {
         let settings = &self.settings;
         let token = (settings.token)(self.store.keyring(), &settings.cluster, name);
-        Order { name: name.to_owned(), token, size: settings.size.0.clone(), amounts }
+        Order { name: name.to_owned(), token, size: settings.size.0.clone(), amounts, tier: settings.tier }
     }
 
     pub(super) async fn order(&mut self) -> Result<(), Trouble> {
@@ -98,14 +102,18 @@ impl<P: Provider> Managed<P> {
             }
             Done::Created(_, Ok(())) => Ok(()),
             Done::Deleted(name, Ok(())) => self.gone(&name).await,
+            // Whoever deletes the cluster by force waits for no machine. One that comes back hears that it is no node any more.
+            Done::Deleted(name, Err(trouble)) if self.settings.forced => {
+                tracing::warn!(node = name, "it is left behind, for it cannot be taken away: {trouble}");
+                self.gone(&name).await
+            }
             Done::Deleted(name, Err(trouble)) => {
                 self.trouble = Some(trouble.why.clone());
                 self.stuck.insert(name.clone(), (self.settings.clock)());
                 let Some(standing) = self.row(&name).map(|row| row.standing) else { return Ok(()) };
                 self.stands(&name, standing, &format!("it cannot be taken away: {trouble}")).await
             }
-            Done::Listed(asked_at, Ok(Some(found))) => self.compare(asked_at, found).await,
-            Done::Listed(_, Ok(None)) => Ok(()),
+            Done::Listed(asked_at, Ok(listing)) => self.compare(asked_at, listing).await,
             Done::Listed(_, Err(trouble)) => {
                 self.trouble = Some(trouble.why);
                 Ok(())
@@ -114,10 +122,12 @@ impl<P: Provider> Managed<P> {
     }
 
     /// Sets what is written down against what is there.
-    pub(super) async fn compare(&mut self, asked_at: Timestamp, found: Vec<Found>) -> Result<(), Trouble> {
-        let names: HashSet<&str> = found.iter().map(|found| found.name.as_str()).collect();
+    pub(super) async fn compare(&mut self, asked_at: Timestamp, listing: Listing) -> Result<(), Trouble> {
+        let names: HashSet<&str> = listing.found.iter().map(|found| found.name.as_str()).collect();
         let old = |row: &&MachineRow| row.created_at < asked_at && row.standing != Standing::Gone;
-        let away = |row: &&MachineRow| !names.contains(row.name.as_str()) && !self.tasks.is_at(&row.name);
+        let away = |row: &&MachineRow| {
+            !names.contains(row.name.as_str()) && listing.lacks(&row.name) && !self.tasks.is_at(&row.name)
+        };
         // A list may leave out what is there: one that was just heard of lives.
         let silent = |row: &&MachineRow| row.seen_at.is_none_or(|seen| asked_at.0 - seen.0 >= SILENT_MS);
         let missing: Vec<MachineRow> = self.rows.iter().filter(old).filter(away).filter(silent).cloned().collect();
@@ -130,7 +140,7 @@ impl<P: Provider> Managed<P> {
                 self.tasks.delete(&row.name);
             }
         }
-        for found in found {
+        for found in listing.found {
             self.hear_of(found, asked_at).await?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! What a provider was asked for and has not answered yet. It may take minutes, and nobody waits for it.
 
-use compute::{Found, Order, Provider, Trouble};
+use compute::{Listing, Order, Provider, Trouble};
 use domain::Timestamp;
 use std::collections::HashSet;
 use tokio::task::JoinSet;
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 pub(super) enum Done {
     Created(String, Result<(), Trouble>),
     Deleted(String, Result<(), Trouble>),
-    Listed(Timestamp, Result<Option<Vec<Found>>, Trouble>),
+    Listed(Timestamp, Result<Listing, Trouble>),
 }
 
 pub(super) struct Tasks<P> {

@@ -1,8 +1,10 @@
 //! A managed cluster in a hostile world: a provider that fails, lies and does what it says it did not, machines that die or are cut
 //! off, servers that restart. Virtual time, a real store, the real decisions.
 
+mod line;
+
 use crate::{Home, seeds};
-use compute::{Found, Health, Order, Provider, Site, Started, Trouble};
+use compute::{Found, Health, Listing, Order, Provider, Site, Started, Trouble};
 use controller::{Managed, ManagedSettings};
 use domain::{
     AttemptId, Resources, Timestamp,
@@ -105,13 +107,13 @@ impl Provider for Fake {
         if cloud.fails(8) { Err(trouble()) } else { Ok(()) }
     }
 
-    async fn list(&self) -> Result<Option<Vec<Found>>, Trouble> {
+    async fn list(&self) -> Result<Listing, Trouble> {
         let mut cloud = self.0.lock().unwrap();
         if cloud.fails(6) {
             return Err(trouble());
         }
         if cloud.fails(6) {
-            return Ok(None);
+            return Ok(Listing::nothing());
         }
         let found = |(name, machine): (&String, &Machine)| Found {
             name: name.clone(),
@@ -128,7 +130,7 @@ impl Provider for Fake {
             let one = cloud.dice.below(u64::try_from(all.len()).unwrap());
             all.remove(usize::try_from(one).unwrap());
         }
-        Ok(Some(all))
+        Ok(Listing::all(all))
     }
 
     async fn offers(&self, size: &Resources) -> Result<Resources, Trouble> {
@@ -148,8 +150,10 @@ fn settings(bounds: Bounds) -> ManagedSettings {
         uid: "u".into(),
         size: ("S".into(), Resources { cpu_milli: 1000, memory_bytes: 1 << 30, gpus: 0 }),
         bounds,
+        tier: Default::default(),
         preempts: false,
         deleting: None,
+        forced: false,
         token: |_, _, name| name.to_owned(),
         clock: now,
     }
@@ -173,6 +177,8 @@ fn launch(seq: usize, job: &Job) -> Launch {
         display_name: String::new(),
         user: String::new(),
         priority: 0,
+        turn: 0,
+        timeout_seconds: None,
         parts: job.parts,
         instance_type: String::new(),
         image: String::new(),

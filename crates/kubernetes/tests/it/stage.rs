@@ -308,6 +308,8 @@ fn launch(attempt: AttemptId, parts: u32, namespace: String) -> Launch {
         display_name: "calm lion".into(),
         user: "ann".into(),
         priority: 0,
+        turn: 0,
+        timeout_seconds: None,
         parts,
         instance_type: TYPE.into(),
         image: "none:1".into(),

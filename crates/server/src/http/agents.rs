@@ -8,7 +8,7 @@
 mod assignment;
 mod local;
 mod logs;
-mod nodes;
+pub(super) mod nodes;
 pub(crate) mod parts;
 mod peers;
 pub(crate) mod places;

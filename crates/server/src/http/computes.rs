@@ -182,7 +182,7 @@ async fn write(
 }
 
 /// Forgets a target. `Delete` and `Detach` mean the same: what lies behind it stays. With `force`, jobs there are canceled
-/// first; without it they stand in the way.
+/// first, and machines that do not answer are not waited for; without it both stand in the way.
 pub(crate) async fn delete(
     State(app): State<App>,
     Path(at): Path<At>,
@@ -209,7 +209,7 @@ pub(crate) async fn delete(
         conditions.hold(&format!("compute target `{name}`"), Some(&view::mark(&row)))?;
         detach::is_clear(tx, &key, &row.name, forced)?;
         if let (managed::KIND, Some(target)) = (check::kind_of(&row).as_str(), tx.target(&key, &row.name)?) {
-            return Ok(managed::delete(tx, (&key, &row), target, (&done, &resource), now)?);
+            return Ok(managed::delete(tx, (&key, &row), target, (&done, &resource, forced), now)?);
         }
         tx.delete_compute(&key, &row.name)?;
         tx.delete_cluster(&store::site_name(&key, &row.name))?;

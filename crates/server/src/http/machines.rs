@@ -149,6 +149,8 @@ async fn tell(app: &App, cluster: &str, machine: &str, poll: &NodePoll) -> Resul
     .await
 }
 
+const TOLD_TO_STOP: &str = "its machine was told to stop";
+
 /// What the server did not know of a node.
 struct News {
     /// `None` if only the time has passed.
@@ -167,7 +169,10 @@ impl News {
         let row = tx.machine(cluster, machine)?.ok_or_else(|| gone(machine))?;
         let parts = tx.parts_of_machine(cluster, machine)?;
         let stale = row.seen_at.is_none_or(|seen| now.0 - seen.0 >= SEEN_EVERY_MS);
-        let after = heard(row.clone(), poll.facts.clone(), now);
+        let mut after = heard(row.clone(), poll.facts.clone(), now);
+        if poll.leaving && after.standing == Standing::Ready {
+            after = MachineRow { standing: Standing::Preempted, reason: TOLD_TO_STOP.to_owned(), since: now, ..after };
+        }
         let differs = MachineRow { seen_at: row.seen_at, ..after.clone() } != row;
         let is_new = |told: &&NodePart| {
             let known = parts.iter().find(|part| part.attempt == told.attempt && part.part == told.part);

@@ -1,6 +1,6 @@
 //! The services of jobs: which a node has, and a stream to one of them.
 
-use super::{Asked, At, jobs};
+use super::{Asked, At, agents, jobs};
 use crate::{
     app::App,
     auth::{Caller, Who},
@@ -62,18 +62,29 @@ pub(crate) async fn open(
     Path(at): Path<At>,
     mut request: Request,
 ) -> Result<Response, Response> {
-    let own = match &caller.who {
-        Who::Attempt(attempt) => Some(attempt),
-        _ => None,
-    };
+    let own = own(&app, caller.who, &at.id).await.map_err(IntoResponse::into_response)?;
     let opened: Opened = match tunnels::stream_of(&mut request) {
         Some(stream) => Ok(stream),
         None => Err(request.extract::<super::Body<Unopened>, _>().await?.0.why),
     };
     let switches = opened.is_ok();
     let gone = || Problem::not_found("tunnel that waits to be opened", &at.id).into_response();
-    app.tunnels.answer(&at.id, own).and_then(|answer| answer.send(opened).ok()).ok_or_else(gone)?;
+    app.tunnels.answer(&at.id, own.as_ref()).and_then(|answer| answer.send(opened).ok()).ok_or_else(gone)?;
     Ok(if switches { tunnels::switching() } else { StatusCode::NO_CONTENT.into_response() })
+}
+
+/// The attempt that whoever opens a tunnel must have; `None` of the agent of this machine, which has all.
+async fn own(app: &App, who: Who, tunnel: &str) -> Result<Option<AttemptId>, Problem> {
+    let (cluster, machine) = match who {
+        Who::Attempt(attempt) => return Ok(Some(attempt)),
+        Who::Machine { cluster, machine, .. } => (cluster, machine),
+        _ => return Ok(None),
+    };
+    let gone = || Problem::not_found("tunnel that waits to be opened", tunnel);
+    let attempt = app.tunnels.attempt_of(tunnel).ok_or_else(gone)?;
+    let wanted = attempt.clone();
+    let has = app.store.read(move |tx| agents::nodes::has(tx, (&cluster, &machine), &wanted)).await?;
+    if has { Ok(Some(attempt)) } else { Err(gone()) }
 }
 
 /// What the services of a job are on one of its nodes, by name.

@@ -1,9 +1,15 @@
 //! `…/computes`: this machine is there from the start; other kinds are kept as records that say they cannot run work.
 
-use crate::{Server, ask};
-use domain::{Resources, report::NodeFacts};
+use crate::{Server, access::someone, ask};
+use domain::{
+    JobEvent, Resources, Role, Timestamp,
+    cluster::{ClusterFacts, ClusterInstanceType, ClusterNode},
+    machine::Standing,
+    report::NodeFacts,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
+use store::{MachineRow, TargetRow, TargetState};
 
 #[tokio::test]
 async fn this_machine_is_a_target_and_stays_one() {
@@ -246,6 +252,105 @@ async fn sizes_and_use_are_told_for_the_place_the_workspace_is_in() {
         let used = server.get(&path).await.expect(200);
         assert_eq!(used["value"][2]["currentValue"], 0, "{used}");
     }
+}
+
+/// A managed cluster `crew` of one node, which has said so.
+async fn crew(server: &Server) {
+    server.put("computes/crew", aml(0, 1)).await.expect(201);
+    let each = Resources { cpu_milli: 4000, memory_bytes: 14 << 30, gpus: 1 };
+    let kind = ClusterInstanceType { requests: each, limits: each, fits_now: 1, fits_ever: true, ..Default::default() };
+    let facts = ClusterFacts {
+        gangs: "steward".into(),
+        grows: true,
+        nodes: vec![ClusterNode { name: "n".into(), ready: true, allocatable: each, ..ClusterNode::default() }],
+        instance_types: vec![ClusterInstanceType { name: "default".into(), ..kind.clone() }, kind],
+        ..ClusterFacts::default()
+    };
+    let now = server::clock::now();
+    let told = server.store.write(move |tx| {
+        tx.put_facts("@default/crew", "d", &facts)?;
+        tx.see_cluster("@default/crew", 0, now)?;
+        let target = tx.target("default", "crew")?.unwrap();
+        tx.put_target(&TargetRow { state: TargetState::Succeeded, findings: Vec::new(), ..target })
+    });
+    told.await.unwrap();
+}
+
+#[tokio::test]
+async fn use_of_managed_clusters_is_told_to_whoever_may_see_them() {
+    let server = Server::start().await;
+    crew(&server).await;
+    let at = "/subscriptions/s/providers/Microsoft.MachineLearningServices/locations/local/usages";
+    let of_crew = |told: &Value| -> Vec<(u64, u64)> {
+        let all = told["value"].as_array().unwrap().iter();
+        let own = all.filter(|one| one["name"]["value"].as_str().unwrap().contains("of `crew` in workspace `default`"));
+        own.map(|one| (one["currentValue"].as_u64().unwrap(), one["limit"].as_u64().unwrap())).collect()
+    };
+    assert_eq!(of_crew(&server.get(at).await.expect(200)), [(4, 4), (1, 1)]);
+    server.put(&crate::WS.replace("default", "other"), json!({})).await;
+    let (stranger, _) = someone(&server, "ben", Role::Reader, Some("other")).await;
+    assert!(of_crew(&ask(&stranger, Method::GET, at, None).await.expect(200)).is_empty());
+}
+
+#[tokio::test]
+async fn a_job_that_waits_for_a_managed_cluster_is_told_when_it_may_begin() {
+    let server = Server::start().await;
+    crew(&server).await;
+    let mut body = crate::job_body();
+    body["properties"]["computeId"] = json!("azureml:crew");
+    body["properties"]["limits"] = json!({"jobLimitsType": "Command", "timeout": "PT1H"});
+    for name in ["first", "second"] {
+        server.put(&format!("jobs/{name}"), body.clone()).await.expect(201);
+        server.place(name).await;
+    }
+    let began = server.store.write(|tx| {
+        let mut job = tx.job("default", "first")?.unwrap().job;
+        job.apply(JobEvent::Started, Timestamp(1_000)).unwrap();
+        tx.put_job(&job, None, Timestamp(1_000))
+    });
+    began.await.unwrap();
+    let why = server.get("jobs/second/why").await.expect(200);
+    let expected = why["expected"].as_str().unwrap_or_default();
+    assert!(expected.contains("when the time limit of `first` is over"), "{why:#}");
+}
+
+#[tokio::test]
+async fn a_cluster_is_deleted_by_force_although_a_node_of_it_does_not_answer() {
+    let server = Server::start().await;
+    crew(&server).await;
+    let mut body = crate::job_body();
+    body["properties"]["computeId"] = json!("azureml:crew");
+    server.put("jobs/there", body).await.expect(201);
+    let attempt = server.place("there").await;
+    let long_ago = Timestamp(1_000);
+    let row = MachineRow {
+        cluster: "@default/crew".into(),
+        name: "crew-a".into(),
+        standing: Standing::Ready,
+        reason: String::new(),
+        ordered: Resources::default(),
+        facts: Default::default(),
+        joined: "k".into(),
+        created_at: long_ago,
+        since: long_ago,
+        seen_at: Some(long_ago),
+    };
+    let began = server.store.write(move |tx| {
+        tx.put_machine(&row)?;
+        tx.give_whole("@default/crew", &attempt, "crew-a")?;
+        let mut job = tx.job("default", "there")?.unwrap().job;
+        job.apply(JobEvent::Started, Timestamp(2_000)).unwrap();
+        tx.put_job(&job, None, Timestamp(2_000))
+    });
+    began.await.unwrap();
+    server.delete("computes/crew").await.refused(409);
+    let forced = server.delete("computes/crew?force=true").await;
+    assert_eq!(forced.status, 202, "{}", forced.text());
+    assert_eq!(server.get("jobs/there").await.expect(200)["properties"]["status"], "Canceled");
+    assert_eq!(server.get("computes/crew").await.expect(200)["properties"]["provisioningState"], "Deleting");
+    let kept = server.store.read(|tx| tx.compute("default", "crew")).await.unwrap().unwrap();
+    let kept: Value = serde_json::from_str(&kept.body).unwrap();
+    assert_eq!(kept["properties"]["forced"], true, "whoever takes its nodes away waits for none");
 }
 
 fn aml(least: u32, most: u32) -> Value {

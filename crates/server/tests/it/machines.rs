@@ -88,7 +88,7 @@ async fn a_machine_that_is_less_than_was_ordered_is_of_no_use() {
         let after = row(&server, name).await;
         assert_eq!(after.standing, Standing::Unusable, "{name}");
         assert!(after.reason.contains("were ordered"), "{}", after.reason);
-        let poll = NodePoll { facts: told, holds: Vec::new(), keeps: None };
+        let poll = NodePoll { facts: told, holds: Vec::new(), keeps: None, leaving: false };
         let answer: NodeAnswer = server.with_token(&token).post("/node/v1/poll", &poll).await.unwrap();
         assert!(answer.leave, "it is told to go");
     }
@@ -101,10 +101,26 @@ async fn a_node_drops_what_is_not_its_own_any_more() {
     let token = join(&machine, 'k', facts(4, 1)).await.unwrap().token;
     let attempt = AttemptId::parse("att_7_0").unwrap();
     let part = domain::machine::NodePart { attempt: attempt.clone(), part: 0, fate: domain::machine::PartFate::Runs };
-    let poll = NodePoll { facts: facts(4, 1), holds: vec![part], keeps: None };
+    let poll = NodePoll { facts: facts(4, 1), holds: vec![part], keeps: None, leaving: false };
     let answer: NodeAnswer = server.with_token(&token).post("/node/v1/poll", &poll).await.unwrap();
     assert_eq!((answer.remove, answer.launch.len(), answer.leave), (vec![attempt], 0, false));
     assert!(row(&server, "crew-a").await.seen_at > Some(Timestamp(0)));
+}
+
+#[tokio::test]
+async fn a_machine_that_is_told_to_stop_is_taken_back_with_notice() {
+    let server = Server::start().await;
+    let machine = ordered(&server, "crew-a").await;
+    let node = server.with_token(&join(&machine, 'k', facts(4, 1)).await.unwrap().token);
+    let poll = NodePoll { facts: facts(4, 1), holds: Vec::new(), keeps: None, leaving: true };
+    let answer: NodeAnswer = node.post("/node/v1/poll", &poll).await.unwrap();
+    assert!(answer.leave, "its job is asked to end");
+    let after = row(&server, "crew-a").await;
+    assert_eq!((after.standing, after.reason.as_str()), (Standing::Preempted, "its machine was told to stop"));
+    // It stays so, whatever it says.
+    let poll = NodePoll { leaving: false, ..poll };
+    let answer: NodeAnswer = node.post("/node/v1/poll", &poll).await.unwrap();
+    assert!(answer.leave);
 }
 
 /// A machine with a key for certificates, as it calls the server.
@@ -147,7 +163,7 @@ fn request(pair: &str) -> NodeJoin {
 
 async fn polled(client: &Client) -> Result<NodeAnswer, ClientError> {
     // One that has something to tell is answered at once.
-    let poll = NodePoll { facts: facts(4, 1), holds: Vec::new(), keeps: Some(Vec::new()) };
+    let poll = NodePoll { facts: facts(4, 1), holds: Vec::new(), keeps: Some(Vec::new()), leaving: false };
     client.post("/node/v1/poll", &poll).await
 }
 

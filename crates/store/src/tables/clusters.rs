@@ -60,6 +60,11 @@ impl ClusterRow {
         self.name.starts_with('@')
     }
 
+    /// The workspace of such a target.
+    pub fn workspace(&self) -> Option<&str> {
+        self.name.strip_prefix('@')?.split('/').next()
+    }
+
     /// Its name for people: of a place, the target's.
     pub fn shown(&self) -> &str {
         match self.is_site() {

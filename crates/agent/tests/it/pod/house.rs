@@ -214,18 +214,21 @@ fn settings(home: &Path) -> Settings {
 fn pod(folder: &Path) -> Pod {
     let part = env::var("TEST_PART").unwrap().parse().unwrap();
     let away = env::var("TEST_AWAY_SECONDS").map_or(3600, |seconds| seconds.parse().unwrap());
+    let lease = env::var("TEST_LEASE_SECONDS").map_or(away, |seconds| seconds.parse().unwrap());
     Pod {
         attempt: attempt(),
         part,
         outpost: Outpost {
             address: env::var("TEST_ADDRESS").unwrap_or_else(|_| format!("10.0.0.{part}")),
             server: Address::Known(env::var("TEST_SERVER").unwrap()),
-            contained: true,
+            contained: env::var("TEST_OUTSIDE").is_err(),
             shared: None,
+            devices: env::var("TEST_DEVICES").ok().map(|text| agent::outpost::devices(&text).unwrap()),
             token_file: folder.join("token"),
             authority: None,
             bundle: None,
             away: Duration::from_secs(away),
+            lease: Duration::from_secs(lease),
         },
     }
 }

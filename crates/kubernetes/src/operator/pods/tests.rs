@@ -22,6 +22,8 @@ fn launch(parts: u32) -> Launch {
         display_name: "Calm lion".into(),
         user: "ann".into(),
         priority: 0,
+        turn: 0,
+        timeout_seconds: None,
         parts,
         instance_type: "gpu".into(),
         image: "docker.example/train:1".into(),

@@ -22,7 +22,7 @@ const LINE_MS: i64 = 250;
 const MOST: usize = 32;
 
 /// A node, by its cluster and its name.
-pub(super) type Node<'a> = (&'a str, &'a str);
+pub(in crate::http) type Node<'a> = (&'a str, &'a str);
 
 #[derive(Default)]
 struct Found {
@@ -31,6 +31,8 @@ struct Found {
     unknown: Vec<AttemptId>,
     lost: Vec<Job>,
     leave: bool,
+    /// What is the node's own of what its agent says that it holds.
+    own: Vec<AttemptId>,
 }
 
 pub(super) async fn poll(app: &App, node: Node<'_>, poll: &Poll, url: &str) -> Result<PollAnswer, Problem> {
@@ -76,7 +78,7 @@ async fn offers(
     for assignment in found.offer {
         assignments.push(places::from_afar(app, assignment::complete(app, assignment, url).await?, url));
     }
-    let tunnels = app.tunnels.tell(&poll.holds, None);
+    let tunnels = app.tunnels.tell(&found.own, None);
     Ok(PollAnswer { assignments, stop: found.stop, unknown: found.unknown, tunnels, leave: found.leave })
 }
 
@@ -97,6 +99,7 @@ fn look(tx: &mut Tx<'_>, node: Node<'_>, poll: &Poll, fresh: bool) -> Result<Fou
             _ => {}
         }
     }
+    found.own = poll.holds.iter().filter(|attempt| own.contains(attempt)).cloned().collect();
     let asked = tx.offered(node.0, "stopping")?.into_iter();
     found.stop = asked.filter(|attempt| holds.contains(attempt) && !stopping.contains(attempt)).collect();
     for attempt in poll.holds.iter().filter(|attempt| fresh && !own.contains(attempt) && !stopping.contains(attempt)) {
@@ -210,7 +213,7 @@ fn rest(tx: &mut Tx<'_>, (cluster, machine): Node<'_>, now: Timestamp) -> Result
 }
 
 /// Whether a node's own agent has this attempt.
-pub(super) fn has(tx: &mut Tx<'_>, node: Node<'_>, attempt: &AttemptId) -> Result<bool, Error> {
+pub(in crate::http) fn has(tx: &mut Tx<'_>, node: Node<'_>, attempt: &AttemptId) -> Result<bool, Error> {
     Ok(attempts_of(tx, node)?.contains(attempt))
 }
 

@@ -41,7 +41,8 @@ pub(super) async fn poll(app: &App, attempt: &AttemptId, poll: &Poll, url: &str)
             Told::Stop => return Ok(PollAnswer { stop: own(), ..PollAnswer::default() }),
             Told::Leave => return Ok(PollAnswer { unknown: own(), ..PollAnswer::default() }),
             Told::Nothing => {
-                let tunnels = app.tunnels.tell(&poll.holds, poll.joining.as_ref().map(|joining| joining.part));
+                let held = if poll.holds.contains(attempt) { own() } else { Vec::new() };
+                let tunnels = app.tunnels.tell(&held, poll.joining.as_ref().map(|joining| joining.part));
                 if !tunnels.is_empty() || Instant::now() >= deadline {
                     return Ok(PollAnswer { tunnels, ..PollAnswer::default() });
                 }

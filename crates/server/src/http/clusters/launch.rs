@@ -36,6 +36,8 @@ pub(crate) fn of(tx: &mut Tx<'_>, attempt: AttemptId, targets: &[TargetRow]) -> 
         parent: row.parent.map(|parent| parent.name),
         user: row.created_by,
         priority: row.job.priority,
+        turn: tx.turn(seq)?,
+        timeout_seconds: plan.timeout_seconds,
         parts: plan.parts(),
         instance_type: plan.instance_type.unwrap_or_default(),
         image: plan.environment.image.unwrap_or_default(),

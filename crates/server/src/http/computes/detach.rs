@@ -10,8 +10,12 @@ use crate::{
     },
     problem::Problem,
 };
-use std::{collections::HashSet, time::Duration};
-use store::{Bell, Tx};
+use domain::AttemptId;
+use std::{
+    collections::{BTreeSet, HashSet},
+    time::Duration,
+};
+use store::{Bell, MachineRow, Tx};
 use tokio::time::Instant;
 
 /// How long canceled jobs are waited for.
@@ -61,6 +65,7 @@ pub(super) async fn clear(app: &App, workspace: &str, name: &str, by: &str) -> R
         if give_up(app, workspace, name).await? {
             return Ok(());
         }
+        give_up_nodes(app, workspace, name).await?;
         let (key, target) = (workspace.to_owned(), name.to_owned());
         let open = app.store.read(move |tx| tx.open_jobs_of(&key, &target)).await?;
         if open.is_empty() || Instant::now() >= deadline {
@@ -88,4 +93,24 @@ async fn give_up(app: &App, workspace: &str, name: &str) -> Result<bool, Problem
     let silent = given.is_some();
     agents::count(app, given.into_iter().flatten());
     Ok(silent)
+}
+
+/// Nor will anybody where a node of a managed cluster has long been silent. One that comes back hears that it is none.
+async fn give_up_nodes(app: &App, workspace: &str, name: &str) -> Result<(), Problem> {
+    let (key, target, now) = (workspace.to_owned(), name.to_owned(), app.now());
+    let lost = app.store.write(move |tx| {
+        let Some(row) = tx.target(&key, &target)? else { return Ok(Vec::new()) };
+        let silent = |row: &MachineRow| row.seen_at.is_none_or(|seen| now.0 - seen.0 >= SILENT_MS);
+        let machines = tx.machines(&row.cluster)?;
+        let silent: HashSet<&str> = machines.iter().filter(|row| silent(row)).map(|row| row.name.as_str()).collect();
+        if silent.is_empty() {
+            return Ok(Vec::new());
+        }
+        let parts = tx.machine_parts(&row.cluster)?.into_iter().filter(|part| silent.contains(part.machine.as_str()));
+        let lost: BTreeSet<AttemptId> = parts.map(|part| part.attempt).collect();
+        let why = "its node does not answer, and it may still run there";
+        poll::lose(tx, lost.into_iter().collect(), why, now)
+    });
+    agents::count(app, lost.await?);
+    Ok(())
 }

@@ -208,16 +208,24 @@ fn pod_mistakes(provider: &Value, at: &str, bad: &mut Vec<Mistake>) {
     }
 }
 
-/// Begins to take a cluster away: nobody is sent there any more, and when its last node is gone so is it.
+/// Begins to take a cluster away: nobody is sent there any more, and when its last node is gone so is it. By force, a node
+/// that cannot be taken away is left behind; it is told that it is none as soon as it can be told anything.
 pub(super) fn delete(
     tx: &mut Tx<'_>,
     (workspace, row): (&str, &ComputeRow),
     target: TargetRow,
-    (ticket, resource): (&Ticket, &str),
+    (ticket, resource, forced): (&Ticket, &str, bool),
     now: Timestamp,
 ) -> Result<(), Error> {
     let mut body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    if let Some(before) = body["properties"]["deleting"].as_str() {
+        // Whoever asked first is answered now; who asked again waits on.
+        tx.end_operation(before, None, now)?;
+    }
     body["properties"]["deleting"] = json!(ticket.id());
+    if forced {
+        body["properties"]["forced"] = json!(true);
+    }
     tx.put_compute(workspace, &ComputeRow { body: body.to_string(), changed_at: now, ..row.clone() }, None)?;
     let findings = vec![Finding { check: "deleted".into(), passed: false, detail: "it is being deleted".into() }];
     tx.put_target(&TargetRow { state: TargetState::Failed, findings, ..target })?;

@@ -1,28 +1,38 @@
 //! What there is to be had: machine sizes that may be named, and how much of this machine and of clusters is in use.
 
-use crate::{app::App, http::At, problem::Problem};
+use crate::{
+    app::App,
+    auth::Caller,
+    http::{At, sharing::subscription},
+    problem::Problem,
+};
 use api::arm::PROVIDER;
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, State},
 };
 use domain::{
-    Resources,
+    Resources, Role,
     cluster::ClusterNode,
     sizes::{self, Size},
 };
 use serde_json::{Value, json};
+use store::ClusterRow;
 
 /// Every size a target or a job may name.
 pub(crate) async fn vm_sizes() -> Json<Value> {
     Json(json!({"value": sizes::list().iter().map(size).collect::<Vec<_>>(), "nextLink": null}))
 }
 
-/// Cores, GPUs and jobs of this machine, and cores and GPUs of clusters, as of now.
-pub(crate) async fn usages(State(app): State<App>, Path(at): Path<At>) -> Result<Json<Value>, Problem> {
-    let look = app.store.read(|tx| {
-        let clusters =
-            tx.clusters()?.into_iter().filter(|row| !row.is_site()).map(|row| Ok((tx.facts(&row.name)?, row.name)));
+/// Cores, GPUs and jobs of this machine, and cores and GPUs of clusters and of the caller's own targets elsewhere, as of now.
+pub(crate) async fn usages(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(at): Path<At>,
+) -> Result<Json<Value>, Problem> {
+    let look = app.store.read(move |tx| {
+        let seen = |row: &ClusterRow| row.workspace().is_none_or(|workspace| caller.may(workspace, Role::Reader));
+        let clusters = tx.clusters()?.into_iter().filter(seen).map(|row| Ok((tx.facts(&row.name)?, row)));
         let clusters = clusters.collect::<Result<Vec<_>, store::Error>>()?;
         Ok((tx.in_use()?, clusters))
     });
@@ -42,14 +52,20 @@ pub(crate) async fn usages(State(app): State<App>, Path(at): Path<At>) -> Result
         usage("gpus", "GPUs of `local`", used.resources.gpus.into(), Some(has.gpus.into())),
         usage("jobs", "jobs at work on `local`", used.jobs, None),
     ];
-    for (facts, name) in clusters {
+    for (facts, row) in clusters {
         let sum = |of: fn(&ClusterNode) -> Resources| {
             facts.nodes.iter().fold(Resources::default(), |sum, node| sum.plus(&of(node)))
         };
-        let (has, free) = (sum(|node| node.allocatable), sum(|node| node.free));
-        let used = has.minus(&free);
-        let id = |what: &str| format!("cluster-{name}-{what}");
-        let called = |what: &str| format!("{what} of cluster `{name}`");
+        let (there, free) = (sum(|node| node.allocatable), sum(|node| node.free));
+        let used = there.minus(&free);
+        // A managed cluster may have more nodes than there are now.
+        let has = subscription::has(&facts, true).filter(|_| row.is_site()).unwrap_or(there);
+        let (name, shown) = (row.name.replace(['@', '/'], "-"), row.shown());
+        let id = |what: &str| format!("cluster-{}-{what}", name.trim_start_matches('-'));
+        let called = |what: &str| match row.workspace() {
+            None => format!("{what} of cluster `{shown}`"),
+            Some(workspace) => format!("{what} of `{shown}` in workspace `{workspace}`"),
+        };
         all.push(usage(&id("cores"), &called("cores"), cores(used.cpu_milli), Some(cores(has.cpu_milli))));
         all.push(usage(&id("gpus"), &called("GPUs"), used.gpus.into(), Some(has.gpus.into())));
     }

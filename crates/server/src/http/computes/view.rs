@@ -39,6 +39,7 @@ pub(super) fn of(workspace: &WorkspaceRow, row: &ComputeRow, on: Option<&On>) ->
     }
     if let Some(on) = on {
         let leaving = properties.remove("deleting").is_some();
+        properties.remove("forced");
         let state = if leaving { "Deleting" } else { on.target.state.as_str() };
         properties.insert("provisioningState".into(), json!(state));
         properties.insert("provisioningErrors".into(), on.errors());

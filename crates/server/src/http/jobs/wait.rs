@@ -9,8 +9,9 @@ use domain::{
         fair,
     },
 };
-use std::collections::{BTreeSet, HashMap};
-use store::{Error, HERE, HeldRow, HolderJob, JobRow, Tx};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use store::{ComputeRow, Error, HERE, HeldRow, HolderJob, JobRow, Tx};
 
 /// How many people a sentence names.
 const NAMED: usize = 5;
@@ -34,13 +35,14 @@ pub(super) fn of(app: &App, tx: &mut Tx<'_>, row: &JobRow) -> Result<Wait, Error
     let now = app.now();
     let holder = Holder { workspace: row.job.workspace.clone(), person: row.created_by.clone() };
     let ledger = sharing::ledger(tx, Some(&holder.workspace), now)?;
+    let expected = match tx.plan(row.job.seq)? {
+        Some(plan) => Rooms::default().expected(app, tx, (&row.cluster, &plan))?,
+        None => None,
+    };
     Ok(Wait {
         quotas: ledger.in_use(&holder, &row.target),
         first: first(app, tx, row, &holder)?,
-        expected: match Room::look(app, tx)? {
-            Some(room) => room.expected(tx, row)?,
-            None => None,
-        },
+        expected,
         stays: stays(tx, row)?,
     })
 }
@@ -112,17 +114,90 @@ fn called(holder: &Holder, teams: &[Team]) -> String {
     }
 }
 
-/// What is free on this machine and what holds the rest; `None` before its agent has said what it has.
-pub(super) struct Room {
+/// What is free at each place, looked at once.
+#[derive(Default)]
+pub(super) struct Rooms(BTreeMap<String, Option<Room>>);
+
+impl Rooms {
+    /// When there is room for a job that waits; nothing where its place does not say, or is a scheduler of its own.
+    pub(super) fn expected(
+        &mut self,
+        app: &App,
+        tx: &mut Tx<'_>,
+        (cluster, plan): (&str, &Plan),
+    ) -> Result<Option<String>, Error> {
+        if !self.0.contains_key(cluster) {
+            let room = Room::look(app, tx, cluster)?;
+            self.0.insert(cluster.to_owned(), room);
+        }
+        let Some(Some(room)) = self.0.get(cluster) else { return Ok(None) };
+        let needs = room.counts.of(&plan.needs(), plan.parts());
+        Ok(estimate::when(&needs, &room.free, room.busy.clone()))
+    }
+}
+
+/// What is free at a place and what holds the rest.
+struct Room {
+    counts: Counts,
     free: Resources,
     busy: Vec<Busy>,
 }
 
+/// What a job takes of a place.
+#[derive(Clone, Copy)]
+enum Counts {
+    /// What it asks for.
+    Amounts,
+    /// Whole nodes.
+    Nodes,
+    /// One slot, whatever it is.
+    Slots,
+}
+
+impl Counts {
+    fn of(self, needs: &Resources, parts: u32) -> Resources {
+        match self {
+            Counts::Amounts => *needs,
+            Counts::Nodes => places(parts.into()),
+            Counts::Slots => places(1),
+        }
+    }
+}
+
+/// So many nodes, or slots, as an amount.
+fn places(count: u64) -> Resources {
+    Resources { cpu_milli: count, ..Resources::default() }
+}
+
+/// How a place is counted and what there is of it in all; `None` before it has said so, or where others do the counting.
+fn all_of(app: &App, tx: &mut Tx<'_>, cluster: &str) -> Result<Option<(Counts, Resources)>, Error> {
+    if cluster == HERE {
+        return Ok(app.capacity().map(|has| (Counts::Amounts, has)));
+    }
+    let facts = tx.facts(cluster)?;
+    let Some(kind) = facts.instance_types.first().filter(|_| facts.gangs == "steward") else { return Ok(None) };
+    let managed = match tx.targets_on(cluster)?.pop() {
+        Some(target) => tx.compute(&target.workspace, &target.target.compute)?.is_some_and(|row| is_managed(&row)),
+        None => false,
+    };
+    if managed {
+        return Ok(Some((Counts::Nodes, places(kind.fits_now))));
+    }
+    let cores = facts.nodes.iter().map(|node| node.allocatable.cpu_milli).sum::<u64>();
+    Ok(Some((Counts::Slots, places(cores / kind.requests.cpu_milli.max(1)))))
+}
+
+fn is_managed(row: &ComputeRow) -> bool {
+    let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    body["properties"]["computeType"] == "AmlCompute"
+}
+
 impl Room {
-    pub(super) fn look(app: &App, tx: &mut Tx<'_>) -> Result<Option<Room>, Error> {
-        let (Some(mut free), now) = (app.capacity(), app.now()) else { return Ok(None) };
+    fn look(app: &App, tx: &mut Tx<'_>, cluster: &str) -> Result<Option<Room>, Error> {
+        let (Some((counts, mut free)), now) = (all_of(app, tx, cluster)?, app.now()) else { return Ok(None) };
         let (mut busy, mut usual) = (Vec::new(), HashMap::new());
-        for HolderJob { job, needs, experiment, timeout, .. } in tx.holders(HERE)? {
+        for HolderJob { job, needs, parts, experiment, timeout, .. } in tx.holders(cluster)? {
+            let needs = counts.of(&needs, parts);
             free = free.minus(&needs);
             let started = job.state.started_at();
             let end = |ms: i64| started.map(|at| Timestamp((at.0 + ms).max(now.0)));
@@ -136,19 +211,6 @@ impl Room {
             let likely = length.and_then(end);
             busy.push(Busy { name: job.name.to_string(), needs, latest: limit.and_then(end), likely });
         }
-        Ok(Some(Room { free, busy }))
-    }
-
-    /// When there is room for a job; nothing is known of one that waits for another machine.
-    pub(super) fn expected(&self, tx: &mut Tx<'_>, row: &JobRow) -> Result<Option<String>, Error> {
-        if row.cluster != HERE {
-            return Ok(None);
-        }
-        Ok(tx.plan(row.job.seq)?.and_then(|plan| self.expected_for(&plan)))
-    }
-
-    /// When there is room for something on this machine.
-    pub(super) fn expected_for(&self, plan: &Plan) -> Option<String> {
-        estimate::when(&plan.needs(), &self.free, self.busy.clone())
+        Ok(Some(Room { counts, free, busy }))
     }
 }

@@ -286,7 +286,8 @@ fn in_all(tx: &mut Tx<'_>, here: Option<Resources>) -> Result<Option<Resources>,
     Ok(Some(sum))
 }
 
-fn has(facts: &ClusterFacts, site: bool) -> Option<Resources> {
+/// What a cluster has at the most; `None` where that is not known.
+pub(crate) fn has(facts: &ClusterFacts, site: bool) -> Option<Resources> {
     let there = facts.nodes.iter().fold(Resources::default(), |sum, node| sum.plus(&node.allocatable));
     if !facts.grows {
         return (!facts.nodes.is_empty()).then_some(there);

@@ -2,7 +2,7 @@
 
 use super::{Operator, on_lab, over};
 use crate::{Server, send};
-use api::Client;
+use api::{Client, ClientError};
 use domain::{
     AttemptId, Outcome, Resources,
     machine::{MachineFacts, NodeJoin, NodeJoined, Standing},
@@ -119,6 +119,45 @@ async fn a_node_that_is_done_with_a_short_attempt_has_the_next_ones_at_once() {
     assert_eq!(status(&server, "b").await, "Running");
     let _ = tokio::time::timeout(Duration::from_secs(1), one.poll(&[])).await;
     assert_ne!(status(&server, "b").await, "Running");
+}
+
+#[tokio::test]
+async fn a_node_neither_hears_of_nor_answers_for_the_services_of_another() {
+    let server = Server::start().await;
+    let _operator = Operator::attached(&server).await;
+    let (one, two) = (Agent::join(&server, "crew-a").await, Agent::join(&server, "crew-b").await);
+    let services = json!({"web": {"jobServiceType": "Custom", "port": 8080}});
+    let open = placed(&server, "open", json!({"services": services})).await;
+    let other = placed(&server, "other", json!({})).await;
+    let (given, given_too) = (open.clone(), other.clone());
+    let both = server.store.write(move |tx| {
+        tx.give_whole("lab", &given, "crew-a")?;
+        tx.give_whole("lab", &given_too, "crew-b")
+    });
+    both.await.unwrap();
+    one.report(&open, vec![What::Preparing, What::Started { pid: 7 }]).await;
+    two.report(&other, vec![What::Preparing, What::Started { pid: 8 }]).await;
+    let path = crate::under_workspace("jobs/open/services/web/connect");
+    let nodes = async {
+        // It says that it holds what is the first one's, also when somebody waits for the way there.
+        loop {
+            let why = server.get("jobs/open/why").await.expect(200);
+            let asked = why["events"].as_array().unwrap().iter().any(|event| event["kind"] == "service");
+            let told = two.poll(&[&open, &other]).await;
+            assert!(told.tunnels.is_empty() && told.unknown == from_ref(&open), "{told:?}");
+            if asked {
+                break;
+            }
+        }
+        let told = one.poll(&[&open]).await.tunnels;
+        assert_eq!(told.iter().map(|tunnel| &tunnel.attempt).collect::<Vec<_>>(), [&open]);
+        let tunnel = format!("/agent/v1/tunnels/{}", told[0].id);
+        let refused = two.0.stream(&tunnel).await;
+        assert!(matches!(refused, Err(ClientError::Refused { status: 404, .. })), "{refused:?}");
+        one.0.stream(&tunnel).await.unwrap()
+    };
+    let (_far, near) = tokio::join!(nodes, server.user.stream(&path));
+    near.unwrap();
 }
 
 #[tokio::test]
