@@ -55,9 +55,10 @@ fn a_good_deployment_gets_all_traffic_and_a_bad_one_gives_it_back() {
 #[test]
 fn a_deployment_that_is_slow_gives_the_traffic_back() {
     let home = two();
-    home.file("probe.json", "{\"sleep\": 0.6}");
-    let args = ["online-deployment", "rollout", "-n", "green", "-e", "iris", "-o", "json", "--max-latency-ms", "400"];
-    let said = home.run(&[&args[..], &QUICK, &["-r", "probe.json", "--rps", "6"]].concat());
+    home.file("probe.json", "{\"sleep\": 0.3}");
+    let args = ["online-deployment", "rollout", "-n", "green", "-e", "iris", "-o", "json", "--steps", "20,100"];
+    let rules = ["--step-duration", "5s", "--min-requests", "5", "--max-latency-ms", "100"];
+    let said = home.run(&[&args[..], &rules, &["-r", "probe.json", "--rps", "3"]].concat());
     said.must(1, &["rolled back", "traffic is blue=100 again"]);
     let report: Value = serde_json::from_str(&said.out).unwrap();
     assert!(report["because"].as_str().unwrap().contains("95 of 100"), "{report}");

@@ -11,7 +11,7 @@ use std::{
 
 /// Answers with an event every 200 ms, until a file is there.
 const EVENTS: &str = r#"import os, time
-from azureml_contrib.services.aml_response import AMLResponse
+from flask import Response
 
 def init():
     pass
@@ -24,7 +24,7 @@ def run(data):
             yield f"event {number}\n"
             time.sleep(0.2)
         yield "the last event\n"
-    return AMLResponse(events(), 200)
+    return Response(events(), 200)
 "#;
 
 fn key(home: &Home) -> String {
@@ -82,8 +82,10 @@ fn a_log_is_followed_and_every_line_is_shown_once() {
     assert!(!rest.iter().any(|line| line.contains("\"word\"")), "{rest:?}");
     assert!(follow.wait().unwrap().success());
     let named = ["online-deployment", "get-logs", "-n", "blue", "-e", "iris", "--replica"];
-    home.run(&[&named[..], &["iris_blue_1"]].concat()).must(0, &[]);
-    home.run(&[&named[..], &["nobody"]].concat()).must(2, &["nobody", "iris_blue_1"]);
+    let nobody = home.run(&[&named[..], &["nobody"]].concat());
+    nobody.must(2, &["there is no replica `nobody` (there are: iris_blue_"]);
+    let replica = nobody.err.split("there are: ").nth(1).and_then(|rest| rest.split(')').next()).unwrap();
+    assert!(home.ok(&[&named[..], &[replica]].concat()).contains("blue is asked for"));
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub(crate) struct GetLogs {
     /// Which container
     #[arg(short, long, value_parser = ["inference-server", "storage-initializer"])]
     pub(crate) container: Option<String>,
-    /// Which replica, as `online-deployment show` names them; otherwise the newest that answers
+    /// Which replica; a name that is not there is answered with those that are. Without it, the newest that answers
     #[arg(long, visible_alias = "instance", value_name = "NAME")]
     pub(crate) replica: Option<String>,
     /// Go on printing what is logged, until Ctrl-C
