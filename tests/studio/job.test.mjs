@@ -236,7 +236,10 @@ test("a log goes on after an answer that was refused or cut, and says that it is
 });
 
 test("a session that is renewed loads nothing anew", async () => {
-  const other = await tab.context.newPage();
+  // A clock is the whole browser's.
+  const { browser, page: other } = await browse();
+  await other.goto(world.link());
+  await other.getByRole("heading", { name: "Home" }).waitFor();
   await other.clock.install();
   await open(`/jobs/${made.live}/logs`, other);
   await other.getByRole("log").getByText(/step \d+: loss/).first().waitFor({ state: "attached" });
@@ -251,7 +254,7 @@ test("a session that is renewed loads nothing anew", async () => {
   const asked = offsets.length;
   await world.until("the log goes on", () => offsets.length > asked + 2);
   assert.ok(offsets.every((offset) => offset > 0), `the log is not read from its beginning: ${offsets}`);
-  await other.close();
+  await browser.close();
 });
 
 test("a page that was open across an upgrade loads itself anew, once", async () => {
@@ -336,6 +339,7 @@ test("a job runs again with another input, environment and size", async () => {
   await page.getByLabel("Input words").fill("azureml:words:2");
   await page.getByLabel("Environment variables").fill("WHO=grace\nMORE=a=b");
   await page.getByLabel("Compute target").fill("local");
+  await page.getByLabel("Instance type").fill("defaultinstancetype");
   await shoot(page, "again");
   await page.getByRole("button", { name: "Submit" }).click();
   await page.getByRole("heading", { name: "reads others" }).waitFor();
@@ -344,6 +348,7 @@ test("a job runs again with another input, environment and size", async () => {
   const known = JSON.parse(world.cli("job", "show", "-n", name, "-o", "json"));
   assert.deepEqual(known.environment_variables, { WHO: "grace", MORE: "a=b" });
   assert.match(known.inputs.words.path, /words[:/].*2$/);
+  assert.equal(known.resources.instance_type, "defaultinstancetype");
   assert.equal(known.experiment_name, "second");
   assert.equal(known.status, "Completed");
 });
@@ -365,6 +370,32 @@ test("a step says why it was run, and after running again what it was taken from
   await steps.getByText("from").waitFor();
   await page.getByRole("img", { name: "Graph of 1 steps" }).getByText(/^reused from/).waitFor();
   await shoot(page, "reused");
+});
+
+test("a sweep is submitted once more, under another name", async () => {
+  const first = world.make("job", {
+    type: "sweep",
+    display_name: "rates",
+    trial: { command: "python3 train.py ${{search_space.rate}} 2 0 3", code: world.code, environment: { image: "python:3.12-slim" }, environment_variables: { HOSTILE: "x" } },
+    compute: "azureml:local",
+    sampling_algorithm: "random",
+    search_space: { rate: { type: "choice", values: [0.1] } },
+    objective: { goal: "minimize", primary_metric: "loss" },
+    limits: { max_total_trials: 1, max_concurrent_trials: 1 },
+  });
+  await over(first);
+  await open(`/jobs/${first}`);
+  await page.getByRole("button", { name: "Run again…" }).click();
+  await page.getByLabel("Display name").fill("rates again");
+  await page.getByLabel("Experiment").fill("another search");
+  assert.equal(await page.getByLabel("Command").count(), 0, "what a trial runs stays");
+  await page.getByRole("button", { name: "Submit" }).click();
+  await page.getByRole("heading", { name: "rates again" }).waitFor();
+  const second = decodeURIComponent(page.url().split("/").at(-1));
+  await over(second);
+  assert.equal(world.status(second), "Completed");
+  await open(`/jobs/${second}/children`);
+  await page.getByText("Trials (1), the best first").waitFor();
 });
 
 test("a job that is created with --web says where it is seen", async () => {
