@@ -236,7 +236,10 @@ test("a log goes on after an answer that was refused or cut, and says that it is
 });
 
 test("a session that is renewed loads nothing anew", async () => {
-  const other = await tab.context.newPage();
+  // A clock is the whole browser's.
+  const { browser, page: other } = await browse();
+  await other.goto(world.link());
+  await other.getByRole("heading", { name: "Home" }).waitFor();
   await other.clock.install();
   await open(`/jobs/${made.live}/logs`, other);
   await other.getByRole("log").getByText(/step \d+: loss/).first().waitFor({ state: "attached" });
@@ -251,7 +254,7 @@ test("a session that is renewed loads nothing anew", async () => {
   const asked = offsets.length;
   await world.until("the log goes on", () => offsets.length > asked + 2);
   assert.ok(offsets.every((offset) => offset > 0), `the log is not read from its beginning: ${offsets}`);
-  await other.close();
+  await browser.close();
 });
 
 test("a page that was open across an upgrade loads itself anew, once", async () => {
@@ -286,21 +289,19 @@ test("an address or a kept view that makes no sense leaves a page to go on from"
   await open("/jobs/100%");
   await page.getByRole("alert").getByText(/100%/).waitFor();
   await page.getByRole("link", { name: "Home", exact: true }).waitFor();
+  await page.evaluate(() => localStorage.setItem("views", "{broken"));
   await open("/jobs");
-  await page.evaluate(() => {
-    for (const key of Object.keys(localStorage)) localStorage.setItem(key, "{broken");
-    localStorage.setItem("peregrine-views", "{broken");
-    localStorage.setItem("views", "{broken");
-  });
-  await page.reload();
-  await page.getByRole("link", { name: "leaves files" }).waitFor();
+  await page.getByRole("link", { name: "Models", exact: true }).click();
+  await page.getByRole("heading", { name: "Models" }).waitFor();
   await page.evaluate(() => localStorage.clear());
 });
 
 test("each part of a job has lines of its own, its GPUs too", async () => {
   const at = Date.now();
   const one = (part, n, cpu_percent) => ({ part, at: at + n * 1000, cpu_percent, memory_used_bytes: 1 << 20, memory_total_bytes: 1 << 30, gpus: [{ index: 0, utilization_percent: 7, memory_used_bytes: 3 << 20, memory_total_bytes: 1 << 30 }] });
-  await page.route(/\/samples/, (route) => route.fulfill({ json: { value: [one(0, 0, 10), one(0, 1, 11), one(0, 2, 12), one(1, 0, 80), one(1, 1, 81)] } }));
+  let asked = 0;
+  // The first answer is refused; a job that is over is asked again all the same.
+  await page.route(/\/samples/, (route) => (asked++ === 0 ? route.fulfill({ status: 503, body: "busy" }) : route.fulfill({ json: { value: [one(0, 0, 10), one(0, 1, 11), one(0, 2, 12), one(1, 0, 80), one(1, 1, 81)] } })));
   await open(`/jobs/${made.ranks}`);
   await page.getByRole("img", { name: "CPU, % of the node: part 0: CPU with 3 points, last 12; part 1: CPU with 2 points, last 81" }).waitFor();
   await page.getByRole("img", { name: /^Memory of the GPU, of 1\.0 GiB: part 0: GPU 0 with 3 points, last 3145728; part 1/ }).waitFor();
@@ -336,6 +337,7 @@ test("a job runs again with another input, environment and size", async () => {
   await page.getByLabel("Input words").fill("azureml:words:2");
   await page.getByLabel("Environment variables").fill("WHO=grace\nMORE=a=b");
   await page.getByLabel("Compute target").fill("local");
+  await page.getByLabel("Instance type").fill("defaultinstancetype");
   await shoot(page, "again");
   await page.getByRole("button", { name: "Submit" }).click();
   await page.getByRole("heading", { name: "reads others" }).waitFor();
@@ -344,6 +346,7 @@ test("a job runs again with another input, environment and size", async () => {
   const known = JSON.parse(world.cli("job", "show", "-n", name, "-o", "json"));
   assert.deepEqual(known.environment_variables, { WHO: "grace", MORE: "a=b" });
   assert.match(known.inputs.words.path, /words[:/].*2$/);
+  assert.equal(known.resources.instance_type, "defaultinstancetype");
   assert.equal(known.experiment_name, "second");
   assert.equal(known.status, "Completed");
 });
@@ -365,6 +368,32 @@ test("a step says why it was run, and after running again what it was taken from
   await steps.getByText("from").waitFor();
   await page.getByRole("img", { name: "Graph of 1 steps" }).getByText(/^reused from/).waitFor();
   await shoot(page, "reused");
+});
+
+test("a sweep is submitted once more, under another name", async () => {
+  const first = world.make("job", {
+    type: "sweep",
+    display_name: "rates",
+    trial: { command: "python3 train.py ${{search_space.rate}} 2 0 3", code: world.code, environment: { image: "python:3.12-slim" }, environment_variables: { HOSTILE: "x" } },
+    compute: "azureml:local",
+    sampling_algorithm: "random",
+    search_space: { rate: { type: "choice", values: [0.1] } },
+    objective: { goal: "minimize", primary_metric: "loss" },
+    limits: { max_total_trials: 1, max_concurrent_trials: 1 },
+  });
+  await over(first);
+  await open(`/jobs/${first}`);
+  await page.getByRole("button", { name: "Run again…" }).click();
+  await page.getByLabel("Display name").fill("rates again");
+  await page.getByLabel("Experiment").fill("another search");
+  assert.equal(await page.getByLabel("Command").count(), 0, "what a trial runs stays");
+  await page.getByRole("button", { name: "Submit" }).click();
+  await page.getByRole("heading", { name: "rates again" }).waitFor();
+  const second = decodeURIComponent(page.url().split("/").at(-1));
+  await over(second);
+  assert.equal(world.status(second), "Completed");
+  await open(`/jobs/${second}/children`);
+  await page.getByText("Trials (1), the best first").waitFor();
 });
 
 test("a job that is created with --web says where it is seen", async () => {

@@ -17,10 +17,10 @@ const NODE: &str = "const [a, b] = process.versions.node.split('.').map(Number);
 /// What is told in the browser, one server a file.
 const STORIES: &[&str] = &[
     "tests/studio/stories.test.mjs",
+    "tests/studio/job.test.mjs",
     "tests/studio/serving.test.mjs",
     "tests/studio/work.test.mjs",
     "tests/studio/lists.test.mjs",
-    "tests/studio/job.test.mjs",
     "tests/studio/faults.test.mjs",
     "tests/studio/security.test.mjs",
 ];

@@ -1,7 +1,7 @@
 // Data of a view: loaded when its key changes, and again every so often while the page is in sight. What was shown stays
 // while the server is away, and it is asked again as soon as it is back.
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
-import { Unreachable } from "../api/call.ts";
+import { passes, Unreachable } from "../api/call.ts";
 
 export interface Loaded<T> {
   data: T | undefined;
@@ -69,7 +69,7 @@ export function useData<T>(key: string, load: (signal: AbortSignal) => Promise<T
         const gone = error instanceof Unreachable;
         setAway(gone);
         setState((old) => (old.key === key && old.data !== undefined ? { ...old, error } : { key, error }));
-        if (gone || every > 0) next(Math.max(every, RETRY_MS));
+        if (passes(error) || every > 0) next(Math.max(every, RETRY_MS));
       } finally {
         window.clearTimeout(silent);
       }

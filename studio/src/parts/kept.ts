@@ -1,4 +1,4 @@
-// What the browser keeps for the reader. It may refuse to, and what it has kept may be anything.
+// What the browser keeps for the reader. It may refuse to.
 
 /** For good, or while this tab is open. */
 type Keeper = () => Storage;
@@ -20,16 +20,5 @@ export function remember(key: string, value: string, keeper = FOR_GOOD): boolean
     return true;
   } catch {
     return false;
-  }
-}
-
-/** A record of texts, and an empty one where what was kept is something else. */
-export function recallTexts(key: string): Record<string, string> {
-  try {
-    const kept: unknown = JSON.parse(recall(key) ?? "{}");
-    if (typeof kept !== "object" || kept === null || Array.isArray(kept)) return {};
-    return Object.fromEntries(Object.entries(kept).filter((pair): pair is [string, string] => typeof pair[1] === "string"));
-  } catch {
-    return {};
   }
 }

@@ -1,6 +1,5 @@
 // How the table of jobs is asked: a filter with completion, columns, and views that are kept.
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
-import { recallTexts, remember } from "../../parts/kept.ts";
 import { ask } from "../../parts/place.ts";
 
 const ATTRIBUTES = ["attributes.status", "attributes.run_name", "attributes.start_time", "attributes.user_id"];
@@ -110,9 +109,9 @@ const KEPT = "views";
 
 /** Views are addresses with a name, kept in this browser. */
 export function Views() {
-  const [views, setViews] = useState(() => recallTexts(KEPT));
+  const [views, setViews] = useState<Record<string, string>>(() => JSON.parse(localStorage.getItem(KEPT) ?? "{}") as Record<string, string>);
   const put = (next: Record<string, string>) => {
-    remember(KEPT, JSON.stringify(next));
+    localStorage.setItem(KEPT, JSON.stringify(next));
     setViews(next);
   };
   const keep = () => {
