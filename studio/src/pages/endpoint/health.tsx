@@ -12,7 +12,7 @@ export function Health({ endpoint }: { endpoint: Endpoint }) {
     <span className="health">
       <Badge status={word(endpoint)} />
       {why !== undefined && (
-        <small className="dim">
+        <small className="dim" title={why.replaceAll("`", "")}>
           <Said>{why}</Said>
         </small>
       )}
