@@ -82,7 +82,7 @@ pub(crate) struct Share(AtomicU64);
 
 impl Share {
     fn set(&self, share: SlotShare) {
-        self.0.store(u64::from(share.index) << 32 | u64::from(share.of), SeqCst);
+        self.0.store((u64::from(share.index) << 32) | u64::from(share.of), SeqCst);
     }
 
     fn get(&self) -> SlotShare {
