@@ -352,7 +352,8 @@ async fn a_loop_that_may_not_go_on_is_told_of() {
         std::fs::write(&path, text).unwrap();
         let mut whole = asking(&path);
         let source = Source { steps: vec![0], output: "o".into(), optional: false };
-        (whole.steps.truncate(1), whole.limited.push(Limited { name: "again".into(), turns: 1, source }));
+        whole.steps.truncate(1);
+        whole.limited.push(Limited { name: "again".into(), turns: 1, source });
         let mut sim = Sim::of(whole).await;
         sim.round().await;
         sim.end("ask", Outcome::Completed).await;

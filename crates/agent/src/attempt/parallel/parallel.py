@@ -65,7 +65,8 @@ class Job:
         self.nodes = int(os.environ.get("WORLD_SIZE", "1"))
         hosts = os.environ.get("AZ_BATCH_HOST_LIST", "127.0.0.1").split(",")
         own = hosts[self.rank] if len(hosts) == self.nodes else hosts[0]
-        self.node = own if len(hosts) == self.nodes or self.nodes == 1 else f"{own}_{self.rank}"
+        # Nodes of one machine have one address; they are told apart by it, so each has a name of its own.
+        self.node = own if self.nodes == 1 or len(set(hosts)) == self.nodes else f"{own}_{self.rank}"
         if not self.concurrency:
             self.concurrency = len(os.sched_getaffinity(0))
 
