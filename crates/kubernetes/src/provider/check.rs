@@ -119,6 +119,7 @@ async fn trial(pods: &Pods) -> Finding {
         token: String::new(),
         size: String::new(),
         amounts: Resources { cpu_milli: 100, memory_bytes: 64 << 20, gpus: 0 },
+        tier: Default::default(),
     };
     let made = match pod::pod(settings, &order) {
         Ok(made) => made,

@@ -159,7 +159,13 @@ mod tests {
 
     fn order() -> Order {
         let amounts = Resources { cpu_milli: 4000, memory_bytes: 14 << 30, gpus: 2 };
-        Order { name: "Crew-0a1b2c".into(), token: "join.secret".into(), size: "S".into(), amounts }
+        Order {
+            name: "Crew-0a1b2c".into(),
+            token: "join.secret".into(),
+            size: "S".into(),
+            amounts,
+            tier: Default::default(),
+        }
     }
 
     #[test]
