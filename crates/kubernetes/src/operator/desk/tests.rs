@@ -159,6 +159,7 @@ async fn notes_tell_that_a_job_was_made_and_why_it_waits_and_not_at_every_change
     desk.take_on(launch());
     settle(&mut desk).await;
     bring(&mut desk, sent_to(&sent, "/namespaces/ml/pods")[0].clone());
+    desk.waits_at = Instant::now();
     settle(&mut desk).await;
     desk.say(&attempt(), "a different reason".to_owned());
     desk.notes.last = None;
