@@ -174,7 +174,8 @@ impl Steward {
     fn poll(&self, look: &Look, now: Timestamp) -> ClusterPoll {
         let held = look.held.iter().map(|held| held.attempt.clone());
         let holds = held.chain(self.queue.keys().cloned()).collect();
-        ClusterPoll { now: look.now.unwrap_or(now), facts: look.facts.digest(), holds, leaving: Vec::new() }
+        let (now, uid) = (look.now.unwrap_or(now), look.facts.uid.clone());
+        ClusterPoll { now, uid, facts: look.facts.digest(), holds, leaving: Vec::new() }
     }
 
     /// Begins what waits, the most important first and then whose turn it is, until there is no more room.

@@ -93,6 +93,9 @@ pub struct ClusterInstanceType {
     /// Whether some node could hold one if it were empty.
     #[serde(default)]
     pub fits_ever: bool,
+    /// How many all nodes could hold if they were empty, less what is held back on them; `None` where nobody counts that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fits_empty: Option<u64>,
 }
 
 /// What the operator asks. The answer waits until there is something new.
@@ -100,6 +103,9 @@ pub struct ClusterInstanceType {
 pub struct ClusterPoll {
     /// The cluster's own clock, so that its skew can be told.
     pub now: Timestamp,
+    /// [`ClusterFacts::uid`], so that no work goes to another cluster that has the same token; empty where it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
     /// A digest of the facts the operator has; when the server's differ it asks for them.
     pub facts: String,
     /// Attempts that exist on the cluster. Only sent once everything there was listed.

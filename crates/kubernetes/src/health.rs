@@ -3,7 +3,7 @@
 //! Codes with an `E` are those of Azure's extension and mean the same here; those with a `P` are ours. Below 45000 they stop
 //! an operation, above they only tell. Invariant: judging does no IO; every failure says what to do.
 
-use crate::settings::{Certificate, Settings};
+use crate::settings::{Certificate, ServiceType, Settings};
 use serde::Serialize;
 
 /// The oldest Kubernetes whose pods can be held back by gates and whose definitions can check amounts.
@@ -12,6 +12,8 @@ pub const OLDEST: (u32, u32) = (1, 30);
 /// What was seen of a cluster. Gathered by `install::look`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
+    /// What the cluster is known by; empty where it could not be read.
+    pub uid: String,
     /// Minor version and the text it came from.
     pub kubernetes: (u32, u32),
     pub namespace: Place,
@@ -27,8 +29,22 @@ pub struct Seen {
     pub operator: Option<OperatorSeen>,
     /// Routers that are ready, and wanted.
     pub router: Option<(i32, i32)>,
-    /// The secret that `sslSecret` names has what the router reads.
-    pub has_certificate: bool,
+    /// Whether the cluster has given the router's load balancer an address; `None` where there is no such service.
+    pub balanced: Option<bool>,
+    pub certificate: CertificateSeen,
+}
+
+/// What the router answers callers with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum CertificateSeen {
+    /// It is not there, or not all of it.
+    #[default]
+    Absent,
+    /// It could not be looked at from here.
+    Unseen,
+    Good,
+    /// Why callers would not take it.
+    Bad(String),
 }
 
 /// A namespace's life.
@@ -64,6 +80,8 @@ pub struct OperatorSeen {
 pub struct ServerSeen {
     /// Its address as pods would use it.
     pub url: String,
+    /// What it takes the cluster of this name for; empty where it does not know.
+    pub uid: String,
     /// Seconds since it heard from the operator; `None` when it never did, or could not be asked.
     pub heard: Option<u64>,
     /// Why it could not be asked.
@@ -131,6 +149,7 @@ pub fn judge(seen: &Seen, server: &ServerSeen, settings: &Settings, stage: Stage
     let mut all =
         vec![too_old(seen), permission, terminating(seen), definition(seen), elsewhere(seen), nodes(seen, settings)];
     all.extend(INFERENCE.iter().map(|(code, name)| skipped(code, name, "cannot be so here: the router is our own")));
+    all.extend([balancer(seen, settings, stage, false), balancer(seen, settings, stage, true)]);
     all.extend([router(seen, settings, stage), certificate(seen, settings)]);
     all.extend([prometheus(seen, settings), loopback(server)]);
     if stage != Stage::Install {
@@ -142,8 +161,6 @@ pub fn judge(seen: &Seen, server: &ServerSeen, settings: &Settings, stage: Stage
 
 /// What only Azure's way of serving endpoints can fail.
 const INFERENCE: &[(&str, &str)] = &[
-    ("E40001", "LOAD_BALANCER_NOT_SUPPORT"),
-    ("E40003", "INTERNAL_LOAD_BALANCER_NOT_SUPPORT"),
     ("E40005", "AZUREML_FE_SCALE_UP_TIMEOUT"),
     ("E40006", "AZUREML_FE_UPDATE_REPLICAS_FAILED"),
     ("E45004", "AZUREML_FE_ROLE_CONFLICT"),
@@ -266,19 +283,60 @@ fn router(seen: &Seen, settings: &Settings, stage: Stage) -> Health {
     }
 }
 
+/// Whether callers are given an address by a load balancer, or by an internal one, where the settings ask for that.
+fn balancer(seen: &Seen, settings: &Settings, stage: Stage, internal: bool) -> Health {
+    let (code, name, kind) = match internal {
+        false => ("E40001", "LOAD_BALANCER_NOT_SUPPORT", "load balancer"),
+        true => ("E40003", "INTERNAL_LOAD_BALANCER_NOT_SUPPORT", "internal load balancer"),
+    };
+    let Some(inference) = &settings.inference else {
+        return skipped(code, name, "endpoints are not served from this cluster");
+    };
+    if inference.service != ServiceType::LoadBalancer || inference.internal != internal {
+        return skipped(code, name, &format!("no {kind} is asked for"));
+    }
+    match seen.balanced {
+        _ if stage != Stage::Test => skipped(code, name, "looked at when it is installed"),
+        None => skipped(code, name, "the router's service is not there"),
+        Some(true) => passed(code, name, format!("the {kind} has an address")),
+        Some(false) => failed(
+            code,
+            name,
+            format!("the cluster has given the router's {kind} no address, so `scoring_uri` stays empty"),
+            "`kubectl describe service peregrine-router` in the extension's namespace says why; where nothing gives out addresses, \
+             install something that does, such as MetalLB, or set `inferenceRouterServiceType=nodePort`",
+        ),
+    }
+}
+
 fn certificate(seen: &Seen, settings: &Settings) -> Health {
     let (code, name) = ("E40007", "INVALID_SSL_SETTING");
     let Some(inference) = &settings.inference else {
         return skipped(code, name, "endpoints are not served from this cluster");
     };
-    match (&inference.certificate, seen.has_certificate) {
-        (Certificate::None, _) => passed(code, name, "callers come without TLS, as `allowInsecureConnections` says"),
-        (Certificate::Protected, _) => passed(code, name, "the certificate is a protected setting"),
-        (Certificate::Secret(secret), false) => {
+    let whose = match &inference.certificate {
+        Certificate::None => {
+            return passed(code, name, "callers come without TLS, as `allowInsecureConnections` says");
+        }
+        Certificate::Protected => "the protected settings".to_owned(),
+        Certificate::Secret(secret) => format!("secret `{secret}`"),
+    };
+    let host = &inference.host;
+    match (&inference.certificate, &seen.certificate) {
+        (Certificate::Secret(secret), CertificateSeen::Absent) => {
             let next = "make it: `kubectl create secret generic NAME --from-file=cert.pem --from-file=key.pem` in that namespace";
             failed(code, name, format!("secret `{secret}` with `cert.pem` and `key.pem` is not in the namespace"), next)
         }
-        (Certificate::Secret(secret), true) => passed(code, name, format!("secret `{secret}` is there")),
+        (_, CertificateSeen::Absent | CertificateSeen::Unseen) => {
+            passed(code, name, "the certificate is a protected setting")
+        }
+        (_, CertificateSeen::Good) => {
+            passed(code, name, format!("a certificate for `{host}` and its key are in {whose}"))
+        }
+        (_, CertificateSeen::Bad(why)) => {
+            let next = "give a certificate in PEM, with its chain and its own key, that names the host of `sslCname`";
+            failed(code, name, format!("{whose}: {why}"), next)
+        }
     }
 }
 
@@ -329,11 +387,31 @@ fn operator(seen: &Seen) -> Health {
     }
 }
 
+/// What to do where two clusters come with one token.
+const ANEW: &str = "register this cluster anew with `peregrine extension install --cluster-name NAME`, under a name of its own if the \
+                    other one is still there";
+
+impl ServerSeen {
+    /// Whether it knows another cluster under this one's name, and so refuses this one.
+    pub fn mistakes(&self, uid: &str) -> bool {
+        !uid.is_empty() && !self.uid.is_empty() && self.uid != uid
+    }
+
+    /// The same in words.
+    pub fn mistake(&self, uid: &str) -> String {
+        format!(
+            "the server refuses this cluster: it has the uid `{uid}`, and its token belongs to the one with `{}`",
+            self.uid
+        )
+    }
+}
+
 fn connection(seen: &Seen, server: &ServerSeen) -> Health {
     let (code, name) = ("E45003", "BAD_NETWORK_CONNECTIVITY");
     let next = "check that pods reach the server's address (proxy, firewall, certificate): the operator's log tells";
     match (server.heard, &server.silent) {
         _ if seen.operator.is_none() => skipped(code, name, "no operator is there to be heard"),
+        _ if server.mistakes(&seen.uid) => failed(code, name, server.mistake(&seen.uid), ANEW),
         (Some(seconds), _) if seconds <= 60 => passed(code, name, format!("the server heard of it {seconds} s ago")),
         (Some(seconds), _) => failed(code, name, format!("the server heard of it {seconds} s ago"), next),
         (None, Some(why)) => skipped(code, name, &format!("the server could not be asked: {why}")),
@@ -361,10 +439,11 @@ mod tests {
 
     fn good() -> (Seen, ServerSeen) {
         let operator = OperatorSeen { wanted: 1, ready: 1, image: "i".into(), troubles: vec![] };
-        let (router, has_certificate) = (Some((3, 3)), true);
-        let operator = Some(operator);
-        let seen = Seen { kubernetes: (1, 33), nodes: (3, 3), operator, router, has_certificate, ..Seen::default() };
-        (seen, ServerSeen { url: "https://10.0.0.1:7423".into(), heard: Some(2), silent: None })
+        let (router, balanced, certificate) = (Some((3, 3)), Some(true), CertificateSeen::Good);
+        let (operator, uid) = (Some(operator), "u1".into());
+        let kubernetes = (1, 33);
+        let seen = Seen { uid, kubernetes, nodes: (3, 3), operator, router, balanced, certificate, ..Seen::default() };
+        (seen, ServerSeen { url: "https://10.0.0.1:7423".into(), uid: "u1".into(), heard: Some(2), silent: None })
     }
 
     fn failing(change: impl Fn(&mut Seen, &mut ServerSeen)) -> Vec<(&'static str, bool)> {
@@ -382,7 +461,7 @@ mod tests {
     fn each_fault_has_its_code_and_stops_or_tells() {
         assert_eq!(failing(|_, _| {}), []);
         type Fault = fn(&mut Seen, &mut ServerSeen);
-        let table: [(Fault, _); 15] = [
+        let table: [(Fault, _); 18] = [
             (|seen, _| seen.kubernetes = (1, 29), ("P40100", true)),
             (|seen, _| seen.denied.push("create pods".into()), ("P40101", true)),
             (|seen, _| seen.namespace = Place::Terminating, ("P40102", true)),
@@ -392,16 +471,37 @@ mod tests {
             (|seen, _| seen.nodes.1 = 2, ("E40002", true)),
             (|seen, _| seen.router = None, ("E40004", true)),
             (|seen, _| seen.router = Some((2, 3)), ("E40004", true)),
-            (|seen, _| seen.has_certificate = false, ("E40007", true)),
+            (|seen, _| seen.certificate = CertificateSeen::Absent, ("E40007", true)),
+            (|seen, _| seen.certificate = CertificateSeen::Bad("it is for another host".into()), ("E40007", true)),
+            (|seen, _| seen.balanced = Some(false), ("E40001", true)),
             (|_, server| server.url = "https://127.0.0.1:1".into(), ("P45100", false)),
             (|seen, _| seen.operator.as_mut().unwrap().ready = 0, ("E45001", false)),
             (|seen, _| seen.operator = None, ("E45001", false)),
             (|_, server| server.heard = Some(300), ("E45003", false)),
             (|_, server| server.heard = None, ("E45003", false)),
+            (|_, server| server.uid = "u2".into(), ("E45003", false)),
         ];
         for (change, expect) in table {
             assert_eq!(failing(change), [expect]);
         }
+    }
+
+    #[test]
+    fn a_load_balancer_is_judged_where_one_is_asked_for_and_once_it_is_there() {
+        let (mut seen, server) = good();
+        seen.balanced = Some(false);
+        let states = |service, internal, stage| {
+            let inference = Some(Inference { service, internal, ..Inference::default() });
+            let all = judge(&seen, &server, &Settings { inference, ..Settings::default() }, stage);
+            let state = |code: &str| all.iter().find(|health| health.code == code).unwrap().state;
+            (state("E40001"), state("E40003"))
+        };
+        use State::{Failed, Skipped};
+        assert_eq!(states(ServiceType::LoadBalancer, false, Stage::Test), (Failed, Skipped));
+        assert_eq!(states(ServiceType::LoadBalancer, true, Stage::Test), (Skipped, Failed));
+        assert_eq!(states(ServiceType::NodePort, false, Stage::Test), (Skipped, Skipped));
+        // An upgrade may be what mends it.
+        assert_eq!(states(ServiceType::LoadBalancer, false, Stage::Upgrade), (Skipped, Skipped));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod remove;
 mod wait;
 
 pub use apply::{Applied, apply, remove_one, roll_back};
-pub use look::{look, report};
+pub use look::{look, report, uid};
 pub use remove::{Left, Removal, instance_types, leftovers, release_memory, remove, running_attempts};
 pub use wait::until_ready;
 

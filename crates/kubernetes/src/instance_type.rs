@@ -146,8 +146,7 @@ impl InstanceTypeSpec {
             limits: resources(limits),
             node_selector: self.node_selector.clone().unwrap_or_default(),
             extended: devices.map(|name| (name.clone(), amount(limits, name))).filter(|(_, n)| *n > 0).collect(),
-            fits_now: 0,
-            fits_ever: false,
+            ..ClusterInstanceType::default()
         }
     }
 }

@@ -4,6 +4,7 @@
 //! operator must remember is in the cluster itself, as labels on what it made. Invariants: nothing outside this crate knows
 //! a Kubernetes type; every act may be repeated.
 
+pub mod certificate;
 pub mod connect;
 pub mod health;
 pub mod install;

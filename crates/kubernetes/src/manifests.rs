@@ -86,6 +86,9 @@ pub fn objects(install: &Install) -> Vec<Value> {
     ];
     all.extend(optional.into_iter().filter(|(wanted, _)| *wanted).map(|(_, object)| object));
     if let Some(inference) = &settings.inference {
+        if settings.service_monitor {
+            all.extend([router::admin_service(&sheet), router::service_monitor(&sheet)]);
+        }
         all.extend(router::objects(&sheet));
         all.extend((inference.routers > 1).then(|| router::disruption_budget(&sheet)));
     }

@@ -5,8 +5,10 @@
 //! once; what was made is deleted only when the server says so; no gang holds nodes in part for more than half a minute.
 
 mod act;
+mod affinity;
 mod amounts;
 pub(crate) mod check;
+mod claims;
 mod desk;
 pub(crate) mod explain;
 mod facts;
@@ -120,11 +122,11 @@ async fn connect(kubeconfig: Option<&PathBuf>) -> Result<Client, OperatorError> 
 async fn lead(operator: &Operator, client: &Client, seat: &Seat, metrics: &Arc<Metrics>) {
     loop {
         metrics.leads(false);
-        seat.take().await;
+        let since = seat.take().await;
         metrics.leads(true);
         tracing::info!("leading");
         tokio::select! {
-            () = seat.keep() => tracing::warn!("the lease was lost; waiting for it again"),
+            () = seat.keep(since) => tracing::warn!("the lease was lost; waiting for it again"),
             () = work(operator, client, seat, metrics) => {}
         }
     }
@@ -133,6 +135,7 @@ async fn lead(operator: &Operator, client: &Client, seat: &Seat, metrics: &Arc<M
 /// Works until the cluster offers something else for gangs.
 async fn work(operator: &Operator, client: &Client, seat: &Seat, metrics: &Arc<Metrics>) {
     let (offers, about) = look(operator, client).await;
+    let uid = about.uid.clone();
     let volcano = offers.volcano && uses_volcano(&operator.settings);
     let outbox = Arc::new(Outbox::default());
     let reporter = Reporter { controller: names::OPERATOR.to_owned(), instance: Some(operator.identity.clone()) };
@@ -161,7 +164,7 @@ async fn work(operator: &Operator, client: &Client, seat: &Seat, metrics: &Arc<M
     let (changes, seen) = mpsc::channel(IN_FLIGHT);
     let (answered, answers) = mpsc::channel(1);
     let (holding, held) = channel::channel(None);
-    let link = Link::new(operator.server.clone(), Arc::clone(metrics), operator.clock);
+    let link = Link::new(operator.server.clone(), Arc::clone(metrics), operator.clock, uid);
     tokio::select! {
         () = watch::everything(client.clone(), beyond, changes) => {}
         () = Desk::new(context, holding).run(seen, answers) => {}
@@ -207,6 +210,7 @@ async fn about(operator: &Operator, client: &Client) -> Result<(Offers, About), 
         inference: operator.settings.inference.clone(),
         grows: operator.settings.node_autoscaling || operator.settings.skip_resource_validation,
         node_selector: operator.settings.node_selector.clone(),
+        reserves: operator.settings.memory_reservation,
     };
     Ok((offers(client).await?, about))
 }

@@ -22,7 +22,12 @@ const PERCENT: u64 = 5;
 pub fn bytes(node: &Node) -> u64 {
     let status = node.status.as_ref();
     let memory = status.and_then(|status| status.capacity.as_ref()?.get("memory")).and_then(quantity::units);
-    (memory.unwrap_or_default() / 100 * PERCENT) >> 20 << 20
+    share(memory.unwrap_or_default())
+}
+
+/// Of a node with so much memory, in whole mebibytes.
+pub(crate) fn share(memory_bytes: u64) -> u64 {
+    (memory_bytes / 100 * PERCENT) >> 20 << 20
 }
 
 /// The pod that holds a node's share; `None` where there is nothing to hold or nobody wants it held.

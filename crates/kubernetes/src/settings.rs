@@ -136,14 +136,32 @@ pub fn installed(plain: &Raw) -> Result<Settings, Vec<Mistake>> {
     Ok(Reading::of(plain, &Raw::new()).whole()?.settings)
 }
 
-/// Changes from one set to another that must not be made while jobs run, as people would name them.
-pub fn unsafe_while_running(before: &Settings, after: &Settings) -> Vec<&'static str> {
-    let changes = [
+/// Changes from one set to another that must not be made, as people would name them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unsafe {
+    /// While anything runs.
+    pub running: Vec<&'static str>,
+    /// While endpoints are served: callers would lose the address they know.
+    pub serving: Vec<&'static str>,
+}
+
+/// What must not change under jobs or endpoints.
+pub fn unsafe_while_running(before: &Settings, after: &Settings) -> Unsafe {
+    let changed = |all: &[(&'static str, bool)]| all.iter().filter(|(_, so)| *so).map(|(name, _)| *name).collect();
+    let running = changed(&[
         ("enableTraining", before.training && !after.training),
         ("nodeSelector", before.node_selector != after.node_selector),
         ("enableInference", before.inference.is_some() && after.inference.is_none()),
-    ];
-    changes.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect()
+    ]);
+    let (Some(was), Some(is)) = (&before.inference, &after.inference) else {
+        return Unsafe { running, serving: Vec::new() };
+    };
+    let serving = changed(&[
+        ("allowInsecureConnections", was.scheme() != is.scheme()),
+        ("inferenceRouterServiceType", was.service != is.service),
+        ("internalLoadBalancerProvider", was.internal != is.internal),
+    ]);
+    Unsafe { running, serving }
 }
 
 /// A key under the name we show, whichever of its names was typed.

@@ -120,6 +120,10 @@ pub(crate) struct Watched {
     pub(crate) stopped: HashSet<AttemptId>,
     /// When checks were last sent.
     pub(crate) checks: HashMap<String, Timestamp>,
+    /// What its operator last said is there, and when; nothing before it was heard of.
+    pub(crate) holds: Option<(HashSet<AttemptId>, Timestamp)>,
+    /// The uid of another cluster that came with this one's token, and when.
+    pub(crate) stranger: Option<(String, Timestamp)>,
 }
 
 impl std::ops::Deref for App {

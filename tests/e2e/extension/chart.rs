@@ -25,6 +25,7 @@ fn the_chart_makes_the_objects_that_manifests_prints() {
         &[("amloperator.custom_ip_interface", "it's \"odd\": <a> & {b}"), ("gangScheduler", "Gates")],
         &[
             ("enableInference", "True"),
+            ("serviceMonitor", "True"),
             ("inferenceRouterServiceType", "loadBalancer"),
             ("internalLoadBalancerProvider", "azure"),
             ("sslSecret", "serve-tls"),
@@ -60,10 +61,37 @@ fn the_chart_refuses_values_that_make_no_sense() {
         ("nodeSelector: {a: b}\n", "nodeSelector"),
         ("clusterName: ''\n", "clusterName"),
     ] {
-        let said = template(&home, &helm, &format!("image: i\n{more}"));
-        let words = String::from_utf8_lossy(&said.stderr).into_owned();
-        assert!(!said.status.success() && words.contains(expect), "{more}: {words}");
+        refused(&home, &helm, &format!("image: i\n{more}"), expect);
     }
+}
+
+#[test]
+fn the_chart_refuses_settings_that_do_not_go_together_as_the_command_does() {
+    let Some(helm) = helm() else { return };
+    let home = Home::new();
+    let served = [("enableInference", "True"), ("inferenceRouterServiceType", "nodePort")];
+    let cases: [(&[(&str, &str)], &str); 4] = [
+        (&[("enableTraining", "False")], "nothing is enabled"),
+        (&[("enableInference", "True"), ("allowInsecureConnections", "True")], "inferenceRouterServiceType"),
+        (&served, "the router has no certificate"),
+        (&[served[0], served[1], ("sslSecret", "tls")], "sslCname"),
+    ];
+    for (settings, expect) in cases {
+        let all: BTreeMap<_, _> = settings.iter().copied().collect();
+        let server = json!({"url": "https://10.0.0.5:7423", "token": "t"});
+        let values = json!({"clusterName": "lab", "image": "i", "server": server, "settings": all});
+        refused(&home, &helm, &values.to_string(), expect);
+        let pairs = settings.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
+        let mut args = vec!["extension", "manifests", "--server", "https://10.0.0.5:7423", "--config"];
+        args.extend(pairs.iter().map(String::as_str));
+        home.run(&args).must(2, &[expect]);
+    }
+}
+
+fn refused(home: &Home, helm: &PathBuf, values: &str, expect: &str) {
+    let said = template(home, helm, values);
+    let words = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(!said.status.success() && words.contains(expect), "{values}: {words}");
 }
 
 type Objects = BTreeMap<String, Value>;

@@ -130,7 +130,7 @@ impl Operator {
         drop(pods);
         holds.dedup();
         let now = Timestamp(i64::try_from(now).unwrap());
-        let poll = ClusterPoll { now, facts: "1".into(), holds, leaving: Vec::new() };
+        let poll = ClusterPoll { now, uid: String::new(), facts: "1".into(), holds, leaving: Vec::new() };
         let Some(answer) = self.wire.call("POST", "/cluster/v1/poll", &serde_json::to_value(poll).unwrap()) else {
             return std::thread::sleep(Duration::from_millis(100));
         };

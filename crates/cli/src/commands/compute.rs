@@ -225,9 +225,23 @@ async fn delete(context: &Context, args: &Delete, action: &str) -> Done {
     confirm(context, &format!("removing compute target `{name}`"), args.yes)?;
     let path = format!("{}?underlyingResourceAction={action}", at(&session, &name));
     let gone = settle::delete(&session, &path, !args.no_wait).await;
-    gone.doing(|| format!("cannot remove compute target `{name}`"))?;
+    let said = gone.doing(|| format!("cannot remove compute target `{name}`"))?;
     context.output.note(&format!("removed compute target `{name}`"));
+    if let Some(words) = ended(&said) {
+        context.output.note(&words);
+    }
     Ok(())
+}
+
+/// What became of the jobs of a target that was removed under them.
+fn ended(said: &Value) -> Option<String> {
+    let names = said["canceled"].as_array()?.iter().filter_map(Value::as_str);
+    let jobs: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    let left = match said["podsGone"].as_bool() {
+        Some(true) => "nothing of them is left there",
+        _ => "what is left of them there goes when the place is heard of again",
+    };
+    (!jobs.is_empty()).then(|| format!("canceled {}; {left}", jobs.join(", ")))
 }
 
 /// Starts, stops or restarts the machines of a target.

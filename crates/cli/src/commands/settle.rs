@@ -77,12 +77,14 @@ pub(crate) async fn put(session: &Session<'_>, path: &str, body: &Value, wait: b
 }
 
 /// Removes a resource and, with `wait`, returns when it is gone.
-pub(crate) async fn delete(session: &Session<'_>, path: &str, wait: bool) -> Done {
+pub(crate) async fn delete(session: &Session<'_>, path: &str, wait: bool) -> Done<Value> {
     let answer = session.client.send(session.client.request(Method::DELETE, path)).await?;
-    match wait {
-        true => Operation::of(&answer).end(session).await,
-        false => Ok(()),
+    let operation = Operation::of(&answer);
+    let text = answer.bytes().await.map_err(|error| session.client.unreachable(error))?;
+    if wait {
+        operation.end(session).await?;
     }
+    Ok(serde_json::from_slice(&text).unwrap_or(Value::Null))
 }
 
 /// Asks for an action; its answer, where it has one.

@@ -5,8 +5,10 @@ use super::{
     wait::troubles,
 };
 use crate::{
+    certificate,
     connect::{Cluster, Error},
-    health::{Definition, Health, OperatorSeen, Place, Seen, Stage},
+    health::{CertificateSeen, Definition, Health, OperatorSeen, Place, Seen, Stage},
+    manifests::PROTECTED_SECRET,
     names::{OPERATOR, PART_OF, PRODUCT, ROUTER},
     settings::{Certificate, Settings},
 };
@@ -14,7 +16,7 @@ use futures_util::future::try_join_all;
 use k8s_openapi::api::{
     apps::v1::Deployment,
     authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
-    core::v1::{ConfigMap, Namespace, Node, Secret},
+    core::v1::{ConfigMap, Namespace, Node, Secret, Service},
 };
 use kube::{
     Api, ResourceExt,
@@ -40,6 +42,7 @@ pub async fn look(cluster: &Cluster, namespace: &str, settings: &Settings, stage
     let (nodes, definition, (elsewhere, operator)) =
         tokio::try_join!(nodes(cluster, settings), definition(cluster), operators(cluster, namespace))?;
     Ok(Seen {
+        uid: uid(cluster).await?,
         kubernetes: (number(&version.major), number(&version.minor)),
         namespace: place(cluster, namespace).await?,
         nodes,
@@ -49,8 +52,16 @@ pub async fn look(cluster: &Cluster, namespace: &str, settings: &Settings, stage
         prometheus: knows_monitors(cluster).await?,
         operator,
         router: routers(cluster, namespace).await?,
-        has_certificate: has_certificate(cluster, namespace, settings).await?,
+        balanced: balanced(cluster, namespace).await?,
+        certificate: certificate(cluster, namespace, settings).await?,
     })
+}
+
+/// What a cluster is known by: a namespace that is made with it and never again.
+pub async fn uid(cluster: &Cluster) -> Result<String, Error> {
+    let api: Api<Namespace> = Api::all(cluster.client.clone());
+    let oldest = api.get_opt("kube-system").await.map_err(|error| cluster.told("look at `kube-system`", error))?;
+    Ok(oldest.and_then(|oldest| oldest.metadata.uid).unwrap_or_default())
 }
 
 /// Leaves a report in the extension's namespace, beside those of other occasions.
@@ -135,15 +146,38 @@ async fn routers(cluster: &Cluster, namespace: &str) -> Result<Option<(i32, i32)
     }))
 }
 
-/// Whether the secret that the settings name holds a certificate and its key.
-async fn has_certificate(cluster: &Cluster, namespace: &str, settings: &Settings) -> Result<bool, Error> {
-    let Some(Certificate::Secret(name)) = settings.inference.as_ref().map(|inference| &inference.certificate) else {
-        return Ok(false);
+/// Whether the router's load balancer has an address, where it has one at all.
+async fn balanced(cluster: &Cluster, namespace: &str) -> Result<Option<bool>, Error> {
+    let api: Api<Service> = Api::namespaced(cluster.client.clone(), namespace);
+    let found = api.get_opt(ROUTER).await.map_err(|error| cluster.told("look at the router's service", error))?;
+    let is_balanced =
+        |service: &Service| service.spec.as_ref().and_then(|spec| spec.type_.as_deref()) == Some("LoadBalancer");
+    Ok(found.filter(is_balanced).map(|service| {
+        let given = service.status.and_then(|status| status.load_balancer?.ingress);
+        given.is_some_and(|given| !given.is_empty())
+    }))
+}
+
+/// The certificate that the settings name, with its key.
+async fn certificate(cluster: &Cluster, namespace: &str, settings: &Settings) -> Result<CertificateSeen, Error> {
+    let Some(inference) = &settings.inference else { return Ok(CertificateSeen::Unseen) };
+    let (name, keys) = match &inference.certificate {
+        Certificate::None => return Ok(CertificateSeen::Unseen),
+        Certificate::Protected => (PROTECTED_SECRET, ["sslCertPemFile", "sslKeyPemFile"]),
+        Certificate::Secret(name) => (name.as_str(), ["cert.pem", "key.pem"]),
     };
     let api: Api<Secret> = Api::namespaced(cluster.client.clone(), namespace);
-    let found = api.get_opt(name).await.map_err(|error| cluster.told(format!("look at secret `{name}`"), error))?;
+    let found = match api.get_opt(name).await {
+        Ok(found) => found,
+        // Who may not read what is protected need not.
+        Err(kube::Error::Api(status)) if status.code == 403 => return Ok(CertificateSeen::Unseen),
+        Err(error) => return Err(cluster.told(format!("look at secret `{name}`"), error)),
+    };
     let data = found.and_then(|found| found.data).unwrap_or_default();
-    Ok(["cert.pem", "key.pem"].iter().all(|key| data.contains_key(*key)))
+    Ok(match keys.map(|key| data.get(key)) {
+        [Some(chain), Some(key)] => certificate::judge(&chain.0, &key.0, &inference.host),
+        _ => CertificateSeen::Absent,
+    })
 }
 
 /// What the caller may not do of all that installing needs.

@@ -7,6 +7,7 @@ use crate::{
     connect::{Cluster, Error},
     instance_type::InstanceType,
     names::{ATTEMPT, OPERATOR, PART_OF, PRODUCT},
+    operator::labels,
     reservation,
 };
 use futures_util::future::try_join_all;
@@ -65,8 +66,8 @@ pub async fn leftovers(cluster: &Cluster, namespace: &str) -> Result<Vec<Left>, 
     Ok(all)
 }
 
-/// Attempts whose pods have not ended.
-pub async fn running_attempts(cluster: &Cluster) -> Result<BTreeSet<String>, Error> {
+/// Attempts whose pods have not ended, each with the endpoint that it is a replica of.
+pub async fn running_attempts(cluster: &Cluster) -> Result<BTreeMap<String, Option<String>>, Error> {
     let pods: Api<Pod> = Api::all(cluster.client.clone());
     let list = pods.list(&ListParams::default().labels(ATTEMPT)).await;
     let list = list.map_err(|error| cluster.told("list the pods of jobs", error))?;
@@ -74,7 +75,8 @@ pub async fn running_attempts(cluster: &Cluster) -> Result<BTreeSet<String>, Err
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         !matches!(phase, Some("Succeeded" | "Failed"))
     };
-    Ok(list.items.iter().filter(runs).filter_map(|pod| pod.labels().get(ATTEMPT).cloned()).collect())
+    let named = |pod: &Pod| Some((pod.labels().get(ATTEMPT)?.clone(), pod.labels().get(labels::ENDPOINT).cloned()));
+    Ok(list.items.iter().filter(runs).filter_map(named).collect())
 }
 
 /// Names of the instance types there are; none where the cluster does not know them.

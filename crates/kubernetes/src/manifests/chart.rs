@@ -56,6 +56,7 @@ fn template() -> String {
         documents(&[roles::jobs_in(&sheet, &json!("{{ $namespace }}"))]).replace("{{ .Release", "{{ $.Release")
     );
     [
+        "{{- include \"peregrine.check\" . }}\n".to_owned(),
         documents(&roles::cluster(&sheet)),
         when("eq (include \"peregrine.jobNamespaces\" .) \"[]\"", &[roles::jobs_everywhere(&sheet)]),
         each,
@@ -63,6 +64,10 @@ fn template() -> String {
         when("not .Values.server.existingSecret", &[token(&sheet)]),
         when("gt (include \"peregrine.replicas\" . | int) 1", &[disruption_budget(&sheet)]),
         when(&set("serviceMonitor"), &[service(&sheet), service_monitor(&sheet)]),
+        when(
+            &format!("and ({}) ({})", set("serviceMonitor"), set("enableInference")),
+            &[router::admin_service(&sheet), router::service_monitor(&sheet)],
+        ),
         when(&set("grafanaDashboard"), &[dashboard::config_map(&sheet)]),
         when(&set("enableInference"), &router::objects(&sheet)),
         when("gt (include \"peregrine.routers\" . | int) 1", &[router::disruption_budget(&sheet)]),

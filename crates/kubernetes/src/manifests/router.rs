@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 const PORT: u16 = 8443;
 /// For probes and metrics.
 const ADMIN: u16 = 8081;
+/// Not the one that callers use: what is counted is for the cluster alone.
+const ADMIN_SERVICE: &str = "peregrine-router-metrics";
 /// Where its certificate lies.
 const CERTIFICATE: &str = "/etc/peregrine/certificate";
 /// How long the cluster may take to send nobody to a router that goes.
@@ -118,6 +120,23 @@ fn service(sheet: &Sheet) -> Value {
             "selector": selector(),
             "ports": [{"name": "scoring", "port": sheet.router.port, "targetPort": "scoring"}],
         },
+    })
+}
+
+/// Where a Prometheus of the cluster finds what routers count.
+pub(super) fn admin_service(sheet: &Sheet) -> Value {
+    let mut metadata = sheet.metadata(ADMIN_SERVICE);
+    metadata["labels"][COMPONENT] = json!("router");
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": metadata,
+        "spec": {"clusterIP": "None", "selector": selector(), "ports": [{"name": "metrics", "port": ADMIN, "targetPort": "metrics"}]},
+    })
+}
+
+pub(super) fn service_monitor(sheet: &Sheet) -> Value {
+    json!({
+        "apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": sheet.metadata(ROUTER),
+        "spec": {"selector": {"matchLabels": selector()}, "endpoints": [{"port": "metrics", "interval": "30s"}]},
     })
 }
 

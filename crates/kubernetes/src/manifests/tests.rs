@@ -108,6 +108,34 @@ fn a_cluster_that_serves_has_a_router_that_may_do_nothing() {
 }
 
 #[test]
+fn routers_are_scraped_where_they_count_and_not_where_callers_come() {
+    let settings = [
+        ("enableInference", "True"),
+        ("serviceMonitor", "True"),
+        ("inferenceRouterServiceType", "loadBalancer"),
+        ("allowInsecureConnections", "True"),
+    ];
+    let all = objects(&install(&settings));
+    let monitor = kind(&all, "ServiceMonitor").into_iter().find(|one| one["metadata"]["name"] == "peregrine-router");
+    let (wanted, port) = (&monitor.unwrap()["spec"]["selector"]["matchLabels"], "metrics");
+    assert_eq!(monitor.unwrap()["spec"]["endpoints"][0]["port"], port);
+    let matches = |service: &&&Value| {
+        let labels = service["metadata"]["labels"].as_object().unwrap();
+        wanted.as_object().unwrap().iter().all(|(key, value)| labels.get(key) == Some(value))
+    };
+    let services = kind(&all, "Service");
+    let [scraped] = services.iter().filter(matches).collect::<Vec<_>>()[..] else { panic!("{services:?}") };
+    assert_eq!((&scraped["spec"]["ports"][0]["name"], &scraped["spec"]["clusterIP"]), (&json!(port), &json!("None")));
+    let pod = &kind(&all, "Deployment")[0]["spec"]["template"];
+    assert_eq!(scraped["spec"]["ports"][0]["port"], pod["spec"]["containers"][0]["ports"][1]["containerPort"]);
+    let labels = &pod["metadata"]["labels"];
+    let selected = scraped["spec"]["selector"].as_object().unwrap();
+    assert!(selected.iter().all(|(key, value)| labels.get(key) == Some(value)));
+    let without = objects(&install(&[settings[0], settings[2], settings[3]]));
+    assert!(kind(&without, "ServiceMonitor").is_empty() && kind(&without, "Service").len() == 1);
+}
+
+#[test]
 fn every_verb_has_its_reason_and_no_secret_can_be_read() {
     let all = objects(&install(&[]));
     let roles: Vec<_> = kind(&all, "ClusterRole").into_iter().chain(kind(&all, "Role")).collect();

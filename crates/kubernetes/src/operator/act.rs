@@ -4,8 +4,9 @@
 //! once; what is deleted is named by the attempt's label or by uid and version.
 
 use super::{
+    claims::Claim,
     labels, pace,
-    pods::{self, Body, Claim, Gang as Kind, Objects, Options},
+    pods::{self, Body, Gang as Kind, Objects, Options},
     refusal::{Refusal, code, is_there},
     world::{Gang, Part},
 };

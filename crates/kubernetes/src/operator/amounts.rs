@@ -3,6 +3,7 @@
 //! Invariant: CPU is counted in thousandths, memory and storage in bytes, devices whole. A pod that asks for nothing of a
 //! kind fits whatever is left of it.
 
+use super::affinity::Affinity;
 use crate::{instance_type::GPU, quantity};
 use domain::{Resources, resources::humane_bytes};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -23,6 +24,7 @@ pub(crate) struct Amounts {
 pub(crate) struct Need {
     pub(crate) amounts: Amounts,
     pub(crate) selector: BTreeMap<String, String>,
+    pub(crate) affinity: Affinity,
     pub(crate) tolerations: Vec<Tolerance>,
 }
 
@@ -161,6 +163,12 @@ impl Taint {
     /// Whether it keeps pods away that do not tolerate it.
     pub(crate) fn repels(&self) -> bool {
         self.effect == "NoSchedule" || self.effect == "NoExecute"
+    }
+
+    /// Whether it does so for good. Those of Kubernetes itself come and go with how a node is doing.
+    pub(crate) fn stays(&self) -> bool {
+        let passing = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
+        self.repels() && !passing.iter().any(|prefix| self.key.starts_with(prefix))
     }
 }
 

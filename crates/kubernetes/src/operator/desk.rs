@@ -7,6 +7,7 @@
 mod done;
 mod hear;
 mod memo;
+mod note;
 mod pass;
 mod wait;
 
@@ -29,6 +30,7 @@ use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnord
 use hear::Lists;
 use kube::{Client, runtime::events::Recorder};
 use memo::{Memo, Pending, Rest};
+use note::Notes;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{
@@ -108,6 +110,7 @@ pub(crate) struct Desk {
     acts: FuturesUnordered<BoxFuture<'static, Done>>,
     holding: watch::Sender<Option<Holding>>,
     facts: FactsSent,
+    notes: Notes,
     waits_at: Instant,
     reserve_at: Instant,
 }
@@ -141,6 +144,7 @@ impl Desk {
             acts: FuturesUnordered::new(),
             holding,
             facts: FactsSent { digest: String::new(), at: None, dirty: true, wanted: false },
+            notes: Notes::default(),
             waits_at: Instant::now(),
             reserve_at: Instant::now(),
         }
@@ -283,3 +287,6 @@ impl Desk {
 
 /// What is removed has ended; its pods need no time.
 const REMOVE_GRACE_SECONDS: u32 = 5;
+
+#[cfg(test)]
+mod tests;

@@ -80,6 +80,7 @@ fn left_out(need: &Need, rooms: &[Room]) -> Option<String> {
         Unfit::NotReady => format!("{count} not ready"),
         Unfit::Cordoned => format!("{count} cordoned"),
         Unfit::Unlabelled(label) => format!("{count} without label `{label}`"),
+        Unfit::Unlike => format!("{count} that its affinity rules out"),
         Unfit::Tainted(taint) => format!("{count} with taint `{taint}`"),
     };
     // More would say less.

@@ -1,6 +1,7 @@
 //! The cluster in the server's words: nodes, what is free on them, instance types and how many of each would fit.
 
 use super::{
+    affinity::Affinity,
     amounts::{Amounts, Need, Tolerance},
     fit::{Room, fits_now},
     world::World,
@@ -27,6 +28,8 @@ pub(crate) struct About {
     pub(crate) grows: bool,
     /// Labels of nodes that all work is limited to.
     pub(crate) node_selector: BTreeMap<String, String>,
+    /// A share of every node's memory is held back.
+    pub(crate) reserves: bool,
 }
 
 pub(crate) fn facts(world: &World, about: &About) -> ClusterFacts {
@@ -86,9 +89,12 @@ fn node(room: &Room, telling: &BTreeSet<&str>) -> ClusterNode {
 
 fn instance_type(name: &str, spec: &InstanceTypeSpec, rooms: &[Room], about: &About) -> ClusterInstanceType {
     let need = need(spec, &about.node_selector);
+    let empty = rooms.iter().map(|room| room.node.could_hold(&need, room.node.reserved(about.reserves)));
+    let empty = empty.fold(0, u64::saturating_add);
     ClusterInstanceType {
         fits_now: fits_now(&need, rooms),
-        fits_ever: rooms.iter().any(|room| room.node.could_hold(&need)),
+        fits_ever: empty > 0,
+        fits_empty: Some(empty),
         ..spec.to_domain(name)
     }
 }
@@ -113,7 +119,7 @@ pub(crate) fn need(spec: &InstanceTypeSpec, node_selector: &BTreeMap<String, Str
         value: given.value.clone().unwrap_or_default(),
         effect: given.effect.clone().unwrap_or_default(),
     }));
-    Need { amounts, selector, tolerations }
+    Need { amounts, selector, affinity: Affinity::of(spec.affinity.as_ref()), tolerations }
 }
 
 #[cfg(test)]
@@ -164,6 +170,7 @@ mod tests {
             // Kept for one workspace.
             "spec": {"taints": [{"key": "ml.azure.com/workspace", "value": "team-a", "effect": "NoSchedule"}]},
             "status": {
+                "capacity": {"cpu": "4", "memory": "8Gi"},
                 "allocatable": {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2", "amd.com/gpu": "1", "pods": "110"},
                 "conditions": [{"type": "Ready", "status": "True"}],
             },
@@ -172,14 +179,31 @@ mod tests {
         let plain = [("cpu", "1"), ("memory", "1Gi")];
         let mut gpu = InstanceTypeSpec::of(&plain, &[("cpu", "1"), ("memory", "1Gi"), (GPU, "1")]);
         gpu.node_selector = Some(BTreeMap::from([("gpu".into(), "a100".into())]));
+        let mut elsewhere = InstanceTypeSpec::of(&plain, &plain);
+        elsewhere.affinity = serde_json::from_value(json!({"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["x"]}]},
+            ]},
+        }}))
+        .unwrap();
+        // All that pods may have, of which a share is held back.
+        let whole = InstanceTypeSpec::of(&[("cpu", "1"), ("memory", "8Gi")], &[("cpu", "1"), ("memory", "8Gi")]);
         let huge = InstanceTypeSpec::of(&[("cpu", "64"), ("memory", "1Gi")], &[("cpu", "64"), ("memory", "1Gi")]);
-        for (name, spec) in [("gpu", gpu), ("huge", huge)] {
+        for (name, spec) in [("elsewhere", elsewhere), ("gpu", gpu), ("huge", huge), ("whole", whole)] {
             world.see_type(crate::instance_type::InstanceType::new(name, spec));
         }
-        let about = About { node_selector: BTreeMap::from([("pool".into(), "ml".into())]), ..About::default() };
+        let pool = BTreeMap::from([("pool".into(), "ml".into())]);
+        let about = About { node_selector: pool, reserves: true, ..About::default() };
         let facts = facts(&world, &about);
-        let fits: Vec<_> = facts.instance_types.iter().map(|t| (t.name.as_str(), t.fits_now, t.fits_ever)).collect();
-        assert_eq!(fits, [("defaultinstancetype", 4, true), ("gpu", 2, true), ("huge", 0, false)]);
+        let fits = facts.instance_types.iter().map(|t| (t.name.as_str(), t.fits_now, t.fits_ever, t.fits_empty));
+        let expect = [
+            ("defaultinstancetype", 4, true, Some(3)),
+            ("elsewhere", 0, false, Some(0)),
+            ("gpu", 2, true, Some(2)),
+            ("huge", 0, false, Some(0)),
+            ("whole", 1, false, Some(0)),
+        ];
+        assert_eq!(fits.collect::<Vec<_>>(), expect, "the pod that holds back memory is not there yet");
         let labels: Vec<_> = facts.nodes[0].labels.keys().map(String::as_str).collect();
         assert_eq!(labels, ["gpu", "pool"], "only what tells nodes apart");
         assert_eq!(facts.nodes[0].extended, BTreeMap::from([("amd.com/gpu".into(), 1)]));

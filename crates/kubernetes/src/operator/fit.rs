@@ -1,6 +1,7 @@
 //! What would fit where: free room on each node, how many of a shape it takes, and why a node takes none.
 
 use super::amounts::{Amounts, Need, Taint};
+use crate::reservation;
 use std::collections::BTreeMap;
 
 /// A machine, as far as it matters for where pods go.
@@ -35,6 +36,8 @@ pub(crate) enum Unfit {
     NotReady,
     Cordoned,
     Unlabelled(String),
+    /// It does not match the affinity that is required.
+    Unlike,
     Tainted(String),
 }
 
@@ -47,19 +50,36 @@ impl Node {
         if self.cordoned {
             return Some(Unfit::Cordoned);
         }
+        self.unsuited(need, Taint::repels)
+    }
+
+    /// Why pods of this need would not run here even if it were ready and open.
+    fn unsuited(&self, need: &Need, repels: fn(&Taint) -> bool) -> Option<Unfit> {
         let missing = need.selector.iter().find(|(key, value)| self.labels.get(*key) != Some(value));
         if let Some((key, value)) = missing {
             return Some(Unfit::Unlabelled(format!("{key}={value}")));
         }
+        if !need.affinity.takes(&self.name, &self.labels) {
+            return Some(Unfit::Unlike);
+        }
         let tolerated = |taint: &&Taint| need.tolerations.iter().any(|tolerance| tolerance.covers(taint));
-        let taint = self.taints.iter().filter(|taint| taint.repels()).find(|taint| !tolerated(taint));
+        let taint = self.taints.iter().filter(|taint| repels(taint)).find(|taint| !tolerated(taint));
         taint.map(|taint| Unfit::Tainted(taint.to_string()))
     }
 
-    /// Whether it could hold one if it were empty, ready and open.
-    pub(crate) fn could_hold(&self, need: &Need) -> bool {
-        let matches = !matches!(self.unfit(need), Some(Unfit::Unlabelled(_) | Unfit::Tainted(_)));
-        matches && self.allocatable.holds(&need.amounts) > 0
+    /// Memory that is held back on it, where that is done.
+    pub(crate) fn reserved(&self, reserves: bool) -> u64 {
+        if reserves { reservation::share(self.memory_bytes) } else { 0 }
+    }
+
+    /// How many it could hold if it were empty, ready and open, but for the memory that is `reserved` on it.
+    pub(crate) fn could_hold(&self, need: &Need, reserved: u64) -> u64 {
+        if self.unsuited(need, Taint::stays).is_some() {
+            return 0;
+        }
+        let mut empty = self.allocatable.clone();
+        empty.take(&Amounts { memory_bytes: reserved, ..Amounts::default() }, 1);
+        empty.holds(&need.amounts).min(self.pods)
     }
 }
 
@@ -180,7 +200,21 @@ mod tests {
         assert_eq!(node.unfit(&need), None);
         node.cordoned = true;
         assert_eq!(node.unfit(&need), Some(Unfit::Cordoned));
-        assert!(node.could_hold(&need), "a cordoned node may open again");
+        assert_eq!(node.could_hold(&need, 0), 8, "a cordoned node may open again");
+        node.ready = false;
+        node.taints[0] =
+            Taint { key: "node.kubernetes.io/not-ready".into(), value: String::new(), effect: "NoSchedule".into() };
+        assert_eq!(node.could_hold(&need, 0), 8, "and one that is away may come back");
+        node.labels.clear();
+        assert_eq!(node.could_hold(&need, 0), 0, "but it will have no other labels");
+    }
+
+    #[test]
+    fn what_is_reserved_on_a_node_is_not_counted_as_room() {
+        let node = node("a", "64c");
+        let need = Need { amounts: Amounts { memory_bytes: 62 << 30, ..amounts("1c") }, ..Need::default() };
+        assert_eq!(node.could_hold(&need, 0), 1);
+        assert_eq!(node.could_hold(&need, 3 << 30), 0, "64 GiB less 3 hold no 62");
     }
 
     #[test]

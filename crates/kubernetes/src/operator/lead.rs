@@ -46,12 +46,15 @@ impl Seat {
     }
 
     /// Returns when the Lease is ours.
-    pub(crate) async fn take(&self) {
+    ///
+    /// The instant is from before it was asked for: what others see of it may be as old as that.
+    pub(crate) async fn take(&self) -> Instant {
         let mut pace = Pace::default();
         let mut seen: Option<(Option<String>, Instant)> = None;
         loop {
+            let asked = Instant::now();
             match self.try_take(&mut seen).await {
-                Ok(true) => return,
+                Ok(true) => return asked,
                 Ok(false) => pace.succeeded(),
                 Err(error) => {
                     tracing::warn!(error = %error, "cannot read or write the lease; trying again");
@@ -62,18 +65,23 @@ impl Seat {
         }
     }
 
-    /// Keeps the Lease; returns when it is lost.
-    pub(crate) async fn keep(&self) {
-        let mut renewed = Instant::now();
+    /// Keeps the Lease, which was asked for at `renewed`; returns when it is lost.
+    pub(crate) async fn keep(&self, renewed: Instant) {
+        self.keep_at(renewed, RENEW_EVERY, GIVE_UP).await;
+    }
+
+    async fn keep_at(&self, mut renewed: Instant, every: Duration, give_up: Duration) {
         loop {
-            sleep(RENEW_EVERY).await;
-            match timeout(GIVE_UP.saturating_sub(renewed.elapsed()), self.renew()).await {
-                Ok(Ok(true)) => renewed = Instant::now(),
+            sleep(every).await;
+            // Others count from when it was written, which is before its answer comes.
+            let asked = Instant::now();
+            match timeout(give_up.saturating_sub(renewed.elapsed()), self.renew()).await {
+                Ok(Ok(true)) => renewed = asked,
                 Ok(Ok(false)) => return,
                 Ok(Err(error)) => tracing::warn!(error = %error, "cannot renew the lease"),
                 Err(_) => tracing::warn!("cannot renew the lease: no answer"),
             }
-            if renewed.elapsed() > GIVE_UP {
+            if renewed.elapsed() > give_up {
                 return;
             }
         }
@@ -151,5 +159,44 @@ impl Seat {
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
             Err(error) => Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::{Json, Router, routing};
+    use std::sync::Mutex;
+
+    const GIVE_UP_SOON: Duration = Duration::from_secs(2);
+
+    /// A cluster that writes the first renewal at once, answers it late, and then answers nothing.
+    fn slow(held: Lease, written: Arc<Mutex<Option<Instant>>>) -> Client {
+        let read = Arc::clone(&written);
+        let get = move || async move {
+            if read.lock().unwrap().is_some() {
+                std::future::pending::<()>().await;
+            }
+            Json(held)
+        };
+        let put = move |Json(lease): Json<Lease>| async move {
+            *written.lock().unwrap() = Some(Instant::now());
+            sleep(GIVE_UP_SOON * 4 / 5).await;
+            Json(lease)
+        };
+        let path = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}";
+        Client::new(Router::new().route(path, routing::get(get).put(put)), "default")
+    }
+
+    #[tokio::test]
+    async fn who_renews_stops_by_the_time_of_the_writing_and_not_of_the_answer() {
+        let written = Arc::new(Mutex::new(None));
+        let mut held = Lease::default();
+        held.metadata.name = Some(names::OPERATOR.to_owned());
+        held.spec = Some(LeaseSpec { holder_identity: Some("me".into()), ..LeaseSpec::default() });
+        let seat = Seat::new(slow(held, Arc::clone(&written)), "peregrine", "me".into(), || Timestamp(0));
+        seat.keep_at(Instant::now(), Duration::from_millis(10), GIVE_UP_SOON).await;
+        let since = written.lock().unwrap().unwrap().elapsed();
+        assert!(since < GIVE_UP_SOON * 3 / 2, "another may have taken the lease {since:?} after it was renewed last");
     }
 }

@@ -12,7 +12,7 @@ use super::{metrics::Metrics, pace::Pace};
 use api::{Client, ClientError, Connection};
 use domain::{
     AttemptId, Timestamp,
-    cluster::{ClusterAnswer, ClusterPoll},
+    cluster::{ClusterAnswer, ClusterPoll, ClusterReport},
 };
 use serde_json::Value;
 use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
@@ -63,11 +63,13 @@ pub(crate) struct Link {
     server: Server,
     metrics: Arc<Metrics>,
     clock: fn() -> Timestamp,
+    /// Which cluster this is.
+    uid: String,
 }
 
 impl Link {
-    pub(crate) fn new(server: Server, metrics: Arc<Metrics>, clock: fn() -> Timestamp) -> Link {
-        Link { server, metrics, clock }
+    pub(crate) fn new(server: Server, metrics: Arc<Metrics>, clock: fn() -> Timestamp, uid: String) -> Link {
+        Link { server, metrics, clock, uid }
     }
 
     /// Asks for work, for ever.
@@ -135,6 +137,11 @@ impl Link {
                     // The server will not take this report however often it is sent.
                     tracing::error!(error = chain(&error), "the server refused a report");
                 }
+                Err(error) if is_conflict(&error) && report.facts.is_some() => {
+                    // Asked for again once the server takes them; what happened to attempts must not wait for that.
+                    tracing::error!(error = chain(&error), "the server refused what this cluster says of itself");
+                    outbox.put_back(ClusterReport { facts: None, ..report });
+                }
                 Err(error) => {
                     outbox.put_back(report);
                     let wait = pace.after_failure();
@@ -151,7 +158,8 @@ impl Link {
     }
 
     async fn poll(&self, way: &mut Way, held: Holding) -> Result<ClusterAnswer, LinkError> {
-        let poll = ClusterPoll { now: (self.clock)(), facts: held.facts, holds: held.holds, leaving: held.leaving };
+        let (now, uid) = ((self.clock)(), self.uid.clone());
+        let poll = ClusterPoll { now, uid, facts: held.facts, holds: held.holds, leaving: held.leaving };
         let client = way.client(&self.server)?;
         let answer = client.post("/cluster/v1/poll", &poll);
         let mut answer: ClusterAnswer =
@@ -175,6 +183,10 @@ async fn settled(holding: &mut watch::Receiver<Option<Holding>>) {
 
 fn is_refused(error: &LinkError) -> bool {
     matches!(error, LinkError::Client(ClientError::Refused { status: 400 | 413 | 422, .. }))
+}
+
+fn is_conflict(error: &LinkError) -> bool {
+    matches!(error, LinkError::Client(ClientError::Refused { status: 409, .. }))
 }
 
 /// A client for as long as token and authority stay the same.
@@ -211,4 +223,49 @@ fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::{Json, Router, http::StatusCode, routing};
+    use domain::cluster::{AttemptNews, ClusterFacts, ClusterWhat};
+    use serde_json::json;
+    use tokio::net::TcpListener;
+
+    /// A server that takes this cluster for another and writes down the rest of what it is told.
+    async fn serve(listener: TcpListener, heard: mpsc::UnboundedSender<ClusterReport>) {
+        let report = async move |Json(report): Json<ClusterReport>| match report.facts {
+            Some(_) => {
+                (StatusCode::CONFLICT, Json(json!({"error": {"code": "Conflict", "message": "another cluster"}})))
+            }
+            None => {
+                heard.send(report).unwrap();
+                (StatusCode::OK, Json(json!({})))
+            }
+        };
+        axum::serve(listener, Router::new().route("/cluster/v1/report", routing::post(report))).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn news_do_not_wait_for_facts_that_the_server_refuses() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let token_file = std::env::temp_dir().join(format!("peregrine-link-{}", super::super::pace::nonce()));
+        fs::write(&token_file, "t").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = Server { url, token_file: token_file.clone(), authority_file: None };
+        let link = Link::new(server, Arc::default(), || Timestamp(0), "uid-2".to_owned());
+        let outbox = Outbox::default();
+        outbox.facts(ClusterFacts::default());
+        let (attempt, what) = (AttemptId::parse("att_1_0").unwrap(), ClusterWhat::Notice { text: "hello".into() });
+        outbox.news(AttemptNews { attempt, at: Timestamp(1), what: what.clone() });
+        let (heard, mut told) = mpsc::unbounded_channel();
+        let report = tokio::select! {
+            () = serve(listener, heard) => None,
+            () = link.tell(&outbox) => None,
+            report = told.recv() => report,
+        };
+        fs::remove_file(token_file).unwrap();
+        assert_eq!(report.unwrap().news[0].what, what);
+    }
 }

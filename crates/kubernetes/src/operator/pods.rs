@@ -4,7 +4,7 @@
 //! the attempt, so that making it twice makes it once. Invariants: no secret stands in a pod; an image runs unchanged, the
 //! agent being brought in by an init container; nothing is privileged.
 
-use super::labels;
+use super::{claims::Claim, labels};
 use crate::{instance_type::InstanceTypeSpec, names};
 use domain::{
     Probe,
@@ -20,6 +20,8 @@ const PROGRAM: &str = "/peregrine-bin";
 /// Where token and authority lie.
 const KEYS: &str = "/peregrine-keys";
 const HOME: &str = "/peregrine-home";
+/// Where nobody else's volumes go.
+pub(crate) const OWN: [&str; 3] = [PROGRAM, KEYS, HOME];
 /// Time for the agent to end the command and to save what there is, when the pod is asked to leave.
 pub(crate) const GRACE_SECONDS: u32 = 60;
 /// Group of pods that Pod Security `restricted` keeps from running as root, and their user.
@@ -47,13 +49,6 @@ pub(crate) struct Options {
     pub(crate) ids_are_given: bool,
     /// Variables that lead out of the cluster; they may hold a password.
     pub(crate) proxy: BTreeMap<String, String>,
-}
-
-/// A volume claim that every job of its namespace gets.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Claim {
-    pub(crate) name: String,
-    pub(crate) path: String,
 }
 
 /// What an attempt is made of.

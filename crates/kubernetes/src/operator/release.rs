@@ -2,7 +2,8 @@
 //!
 //! Where nothing else sees to gangs, their pods are made with a gate that keeps the scheduler off. The gate is taken from all
 //! pods of a gang in one go, when all of them fit. Invariants: whole gangs only; higher priority first, then age; a gang
-//! that waits for long is not overtaken for ever.
+//! that waits for long is not overtaken for ever; one that fitted here and not on the nodes stays behind its gate for a
+//! while, so that it does not hold nodes in part again and again.
 
 use super::{
     amounts::Need,
@@ -22,13 +23,40 @@ pub(crate) struct Gated {
     pub(crate) parts: u64,
     pub(crate) priority: i64,
     pub(crate) waited: Duration,
-    /// It was taken back a moment ago: it is let go only when it fits.
-    pub(crate) resting: bool,
+    pub(crate) rest: Rest,
 }
 
-/// The gangs to let go. `grow`: the cluster gets nodes when pods wait for them, so that what does not fit is let go as well,
-/// to be seen waiting; it holds nothing until its nodes are there, and is taken back if only a part of it finds room.
-pub(crate) fn release(mut gangs: Vec<Gated>, rooms: &mut [Room], grow: bool) -> Vec<AttemptId> {
+/// Whether a gang was taken back a moment ago, and what is made of that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    None,
+    /// There was no room for all of it: it is let go as soon as there is.
+    UntilItFits,
+    /// There was room by our count, and the scheduler placed only a part: something else decides, which we do not see.
+    Whole,
+}
+
+/// A gang that is let go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Freed {
+    pub(crate) attempt: AttemptId,
+    /// There is room for all of it.
+    pub(crate) fits: bool,
+}
+
+/// How gangs are let go on this cluster.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Manner {
+    /// The cluster gets nodes when pods wait for them, so that what does not fit is let go as well, to be seen waiting; it
+    /// holds nothing until its nodes are there, and is taken back if only a part of it finds room.
+    pub(crate) grow: bool,
+    /// A share of every node's memory is held back.
+    pub(crate) reserves: bool,
+}
+
+/// The gangs to let go.
+pub(crate) fn release(mut gangs: Vec<Gated>, rooms: &mut [Room], manner: Manner) -> Vec<Freed> {
+    gangs.retain(|gang| gang.rest != Rest::Whole);
     gangs.sort_by(|a, b| b.priority.cmp(&a.priority).then(b.waited.cmp(&a.waited)).then(a.attempt.cmp(&b.attempt)));
     let mut freed = Vec::new();
     // Room only shrinks during a pass: what did not fit once does not fit later, nor does more of it.
@@ -36,15 +64,15 @@ pub(crate) fn release(mut gangs: Vec<Gated>, rooms: &mut [Room], grow: bool) -> 
     for gang in gangs {
         let known = refused.get(&gang.need).is_some_and(|parts| *parts <= gang.parts);
         if !known && fit::place(&gang.need, gang.parts, rooms) {
-            freed.push(gang.attempt);
+            freed.push(Freed { attempt: gang.attempt, fits: true });
             continue;
         }
-        if grow && !gang.resting {
+        if manner.grow && gang.rest == Rest::None {
             fit::promise(&gang.need, gang.parts, rooms);
-            freed.push(gang.attempt);
+            freed.push(Freed { attempt: gang.attempt, fits: false });
             continue;
         }
-        if gang.waited > PATIENCE && could_ever(&gang, rooms) {
+        if gang.waited > PATIENCE && could_ever(&gang, rooms, manner.reserves) {
             break;
         }
         let least = refused.entry(gang.need).or_insert(gang.parts);
@@ -54,9 +82,9 @@ pub(crate) fn release(mut gangs: Vec<Gated>, rooms: &mut [Room], grow: bool) -> 
 }
 
 /// Whether it would fit if nothing else ran; one that never fits must not hold up the others.
-fn could_ever(gang: &Gated, rooms: &[Room]) -> bool {
-    let open = rooms.iter().filter(|room| room.node.unfit(&gang.need).is_none());
-    let most: u64 = open.map(|room| room.node.allocatable.holds(&gang.need.amounts).min(room.node.pods)).sum();
+fn could_ever(gang: &Gated, rooms: &[Room], reserves: bool) -> bool {
+    let open = rooms.iter().map(|room| room.node).filter(|node| node.unfit(&gang.need).is_none());
+    let most = open.map(|node| node.could_hold(&gang.need, node.reserved(reserves))).fold(0, u64::saturating_add);
     most >= gang.parts
 }
 
@@ -75,11 +103,15 @@ mod tests {
             parts: *parts,
             priority: *priority,
             waited: Duration::from_secs(*waited),
-            resting: *waited == 7,
+            rest: match waited {
+                7 => Rest::UntilItFits,
+                8 => Rest::Whole,
+                _ => Rest::None,
+            },
         };
         let mut rooms: Vec<_> = nodes.iter().map(Room::empty).collect();
-        let freed = release(gangs.iter().map(gated).collect(), &mut rooms, grow);
-        freed.iter().map(|attempt| attempt.to_string().replace("att_", "").replace("_0", "")).collect()
+        let freed = release(gangs.iter().map(gated).collect(), &mut rooms, Manner { grow, reserves: false });
+        freed.iter().map(|freed| freed.attempt.to_string().replace("att_", "").replace("_0", "")).collect()
     }
 
     #[test]
@@ -110,9 +142,10 @@ mod tests {
             parts,
             priority: 0,
             waited: Duration::from_secs(waited),
-            resting: false,
+            rest: Rest::None,
         };
-        assert!(release(vec![gang("1", 8, 9_000), gang("2", 1, 1)], &mut rooms, false).is_empty());
+        let gangs = vec![gang("1", 8, 9_000), gang("2", 1, 1)];
+        assert!(release(gangs, &mut rooms, Manner::default()).is_empty());
         assert_eq!(freed(&busy, &nodes, false), ["1"]);
         assert_eq!(freed(&[("1", 9, "1c", 0, 9_000), ("2", 1, "2c", 0, 1)], &nodes, false), ["2"]);
     }
@@ -124,5 +157,14 @@ mod tests {
         assert_eq!(freed(&[("1", 4, "1c", 0, 7)], &nodes, true), Vec::<String>::new());
         assert_eq!(freed(&[("1", 2, "1c", 0, 7)], &nodes, true), ["1"], "it fits now");
         assert_eq!(freed(&[("1", 4, "1c", 0, 60)], &[], true), ["1"], "from no nodes at all");
+    }
+
+    #[test]
+    fn a_gang_that_fitted_and_had_to_be_taken_back_rests_and_holds_up_nobody() {
+        let nodes = [node("a", "4c")];
+        for grow in [false, true] {
+            assert_eq!(freed(&[("1", 2, "1c", 9, 8)], &nodes, grow), Vec::<String>::new());
+            assert_eq!(freed(&[("1", 4, "1c", 9, 8), ("2", 4, "1c", 0, 1)], &nodes, grow), ["2"]);
+        }
     }
 }

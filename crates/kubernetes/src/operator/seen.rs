@@ -3,7 +3,10 @@
 //! A pod as the API server sends it takes ten kilobytes, most of them about who changed which field; what is kept of it here takes
 //! two hundred bytes. Invariant: what is not named here is skipped while reading and never allocated.
 
-use super::amounts::{Amounts, Need, Taint, Tolerance};
+use super::{
+    affinity::Affinity,
+    amounts::{Amounts, Need, Taint, Tolerance},
+};
 use crate::quantity;
 use domain::Timestamp;
 use k8s_openapi::{
@@ -105,6 +108,7 @@ pub(crate) struct PodSpec {
     overhead: BTreeMap<String, Quantity>,
     node_selector: BTreeMap<String, String>,
     tolerations: Vec<Tolerance>,
+    affinity: Affinity,
     pub(crate) scheduling_gates: Vec<Gate>,
 }
 
@@ -280,11 +284,26 @@ pub(crate) struct GroupStatus {
     pub(crate) conditions: Vec<Condition>,
 }
 
+impl Asked {
+    /// What is limited and not asked for is asked for as well. The API server writes that into pods, but not into the
+    /// template of a Volcano Job, where devices stand among the limits alone.
+    fn amounts(&self) -> Amounts {
+        let mut all = self.limits.clone();
+        all.extend(self.requests.clone());
+        Amounts::of(&all)
+    }
+}
+
 impl PodSpec {
     /// What a pod of this spec needs of a node.
     pub(crate) fn need(&self) -> Need {
         let amounts = asked(&self.containers, &self.init_containers, &self.overhead);
-        Need { amounts, selector: self.node_selector.clone(), tolerations: self.tolerations.clone() }
+        Need {
+            amounts,
+            selector: self.node_selector.clone(),
+            affinity: self.affinity.clone(),
+            tolerations: self.tolerations.clone(),
+        }
     }
 
     /// What the job's container may use at most; 0 where there is no limit.
@@ -312,10 +331,10 @@ fn asked(containers: &[Container], before: &[Container], overhead: &BTreeMap<Str
     let mut sum = Amounts::default();
     let (stay, pass): (Vec<_>, Vec<_>) = before.iter().partition(|container| container.restart_policy == "Always");
     for container in containers.iter().chain(stay) {
-        sum.add(&Amounts::of(&container.resources.requests));
+        sum.add(&container.resources.amounts());
     }
     for container in pass {
-        sum.at_least(&Amounts::of(&container.resources.requests));
+        sum.at_least(&container.resources.amounts());
     }
     sum.add(&Amounts::of(overhead));
     sum
@@ -354,5 +373,20 @@ mod tests {
         assert_eq!(seen.spec.need().amounts.humane(), "2 CPUs, 1 GiB memory");
         assert_eq!(seen.status.phase, "Running");
         assert_eq!(PodSeen::url_path(&(), Some("ml")), "/api/v1/namespaces/ml/pods");
+    }
+
+    #[test]
+    fn a_gang_of_volcano_needs_the_devices_that_stand_among_its_limits_alone() {
+        let shape = crate::instance_type::InstanceTypeSpec::of(
+            &[("cpu", "1"), ("memory", "1Gi")],
+            &[("cpu", "4"), ("memory", "2Gi"), ("nvidia.com/gpu", "8")],
+        );
+        let container = json!({"name": "job", "resources": shape.requirements()});
+        let job = json!({
+            "metadata": {"name": "a"},
+            "spec": {"tasks": [{"template": {"spec": {"containers": [container]}}}]},
+        });
+        let seen: JobSeen = serde_json::from_value(job).unwrap();
+        assert_eq!(seen.spec.need().amounts.humane(), "8 GPUs, 1 CPU, 1 GiB memory");
     }
 }

@@ -5,10 +5,10 @@
 
 use super::{
     amounts::{Amounts, Need},
+    claims::{self, Claim, Claims},
     fate::{self, Verdict},
     fit::{Node, Room, promise},
     labels,
-    pods::Claim,
     seen::{BoundSeen, ClaimSeen, GroupSeen, JobSeen, NodeSeen, PodSeen, ServiceSeen, condition, instant},
 };
 use crate::{
@@ -269,10 +269,8 @@ impl World {
     pub(crate) fn see_claim(&mut self, claim: &ClaimSeen) {
         let Some(key) = claim_key(&claim.metadata) else { return };
         let path = claim.metadata.annotations.as_ref().and_then(|all| all.get(labels::MOUNT_PATH));
-        match path.filter(|path| path.starts_with('/')) {
-            Some(path) => drop(self.claims.insert(key.clone(), Claim { name: key.1, path: path.clone() })),
-            None => drop(self.claims.remove(&key)),
-        }
+        let path = path.cloned().unwrap_or_default();
+        self.claims.insert(key.clone(), Claim { name: key.1, path });
     }
 
     pub(crate) fn lose_claim(&mut self, meta: &ObjectMeta) {
@@ -283,10 +281,14 @@ impl World {
         self.claims.retain(|key, _| listed.contains(key));
     }
 
+    pub(crate) fn keep_router(&mut self, listed: &HashSet<String>) {
+        self.router.take_if(|service| service.metadata.uid.as_ref().is_none_or(|uid| !listed.contains(uid)));
+    }
+
     /// The claims that jobs of a namespace get.
-    pub(crate) fn claims(&self, namespace: &str) -> Vec<Claim> {
+    pub(crate) fn claims(&self, namespace: &str) -> Claims {
         let mine = self.claims.iter().filter(|((place, _), _)| place == namespace);
-        mine.map(|(_, claim)| claim.clone()).collect()
+        claims::sort_out(mine.map(|(_, claim)| claim.clone()))
     }
 
     /// An instance type by name; the one that needs no name is there even if nobody made it.

@@ -122,8 +122,31 @@ fn openshift_confines_jobs_unless_told_otherwise() {
 fn what_must_not_change_under_running_jobs_is_named() {
     let before = good(&[("enableTraining", "True")]).settings;
     let after = good(&[("enableTraining", "True"), ("nodeSelector.a", "b")]).settings;
-    assert_eq!(unsafe_while_running(&before, &after), ["nodeSelector"]);
-    assert!(unsafe_while_running(&before, &before).is_empty());
+    assert_eq!(unsafe_while_running(&before, &after), Unsafe { running: vec!["nodeSelector"], serving: vec![] });
+    assert_eq!(unsafe_while_running(&before, &before), Unsafe::default());
+}
+
+#[test]
+fn what_must_not_change_under_live_endpoints_is_named() {
+    let with = |more: &[(&str, &str)]| {
+        let usual = [("enableInference", "True"), ("sslSecret", "tls"), ("sslCname", "a.example.org")];
+        let kind = [("inferenceRouterServiceType", "loadBalancer")];
+        let plain = merged(&raw(&[&usual[..], &kind[..]].concat()), &raw(more));
+        check(&plain, &Raw::new()).unwrap().settings
+    };
+    let before = with(&[]);
+    for (more, expect) in [
+        (("allowInsecureConnections", "True"), vec!["allowInsecureConnections"]),
+        (("inferenceRouterServiceType", "nodePort"), vec!["inferenceRouterServiceType"]),
+        (("internalLoadBalancerProvider", "azure"), vec!["internalLoadBalancerProvider"]),
+        (("privateEndpointILB", "True"), vec!["internalLoadBalancerProvider"]),
+        (("inferenceRouterHA", "False"), vec![]),
+    ] {
+        let changes = unsafe_while_running(&before, &with(&[more]));
+        assert_eq!(changes, Unsafe { running: vec![], serving: expect }, "{more:?}");
+    }
+    let first = good(&[("enableTraining", "True")]).settings;
+    assert_eq!(unsafe_while_running(&first, &before).serving, Vec::<&str>::new(), "nobody was served before");
 }
 
 #[test]

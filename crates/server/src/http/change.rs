@@ -135,6 +135,11 @@ impl Shown {
         Shown { status: StatusCode::ACCEPTED, ..Shown::found(Value::Null) }
     }
 
+    /// With what is to be said of it after all.
+    pub(crate) fn saying(self, body: Value) -> Shown {
+        Shown { body, ..self }
+    }
+
     /// With the address to ask at.
     pub(crate) fn tracked(mut self, header: &'static str, url: &str) -> Shown {
         if let Ok(value) = HeaderValue::from_str(url) {

@@ -28,6 +28,8 @@ use store::{Bell, ClusterRow, TargetRow, Tx};
 
 /// A cluster that was not heard of for this long does not answer.
 pub(crate) const SILENT_MS: i64 = 30_000;
+/// That another cluster came with the token of one is told for this long after its last try.
+const STRANGE_MS: i64 = 120_000;
 
 pub(crate) async fn list(State(app): State<App>) -> Result<Json<Value>, Problem> {
     let all = app.store.read(|tx| {
@@ -99,13 +101,26 @@ fn view(app: &App, row: &ClusterRow, facts: &ClusterFacts, targets: &[TargetRow]
             "state": row.state.as_str(),
         })
     };
-    json!({
+    let mut view = json!({
         "name": row.name, "uid": facts.uid, "version": facts.version, "kubernetesVersion": facts.kubernetes_version,
         "gangs": facts.gangs, "training": facts.training, "inference": facts.inference, "scoringUrl": facts.scoring_url,
         "answers": row.answers(app.now(), SILENT_MS), "seenAt": row.seen_at.map(domain::Timestamp::iso),
         "clockSkewMs": row.skew_ms, "createdOn": row.created_at.iso(), "nodeCount": facts.nodes.len(),
         "capacity": capacity(facts), "targets": targets.iter().map(target).collect::<Vec<_>>(),
-    })
+    });
+    let stranger = app.watched(&row.name, |watched| watched.stranger.clone());
+    if let Some((uid, _)) = stranger.filter(|(_, at)| app.now().0 - at.0 < STRANGE_MS) {
+        view["refused"] = json!(another(&row.name, &facts.uid, &uid));
+    }
+    view
+}
+
+/// What is said to a cluster that comes with the token of another.
+fn another(name: &str, known: &str, uid: &str) -> String {
+    format!(
+        "cluster `{name}` has the uid `{known}` and this one has `{uid}`; register another cluster under a name of its own, or this \
+         one anew with `peregrine extension install --cluster-name {name}`"
+    )
 }
 
 /// What the cluster's nodes have together, and what of it is free.

@@ -95,26 +95,28 @@ pub(crate) async fn show(State(app): State<App>, Path(at): Path<At>) -> Result<S
 pub(crate) async fn put(
     State(app): State<App>,
     Path(at): Path<At>,
+    Extension(caller): Extension<Caller>,
     conditions: Conditions,
     Body(body): Body<Value>,
 ) -> Result<Shown, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     ComputeName::parse(&at.name).map_err(|bad| Problem::bad(bad.to_string()))?;
     stays(&at.name, "be replaced")?;
-    write(&app, &workspace, &at.name, conditions, move |_| Ok(body)).await
+    write(&app, (&workspace, caller), &at.name, conditions, move |_| Ok(body)).await
 }
 
 /// Changes what a client names and leaves the rest.
 pub(crate) async fn patch(
     State(app): State<App>,
     Path(at): Path<At>,
+    Extension(caller): Extension<Caller>,
     conditions: Conditions,
     Body(body): Body<Value>,
 ) -> Result<Shown, Problem> {
     let workspace = app.workspace(&at.workspace).await?;
     stays(&at.name, "be changed")?;
     let name = at.name.clone();
-    write(&app, &workspace, &at.name, conditions, move |before| {
+    write(&app, (&workspace, caller), &at.name, conditions, move |before| {
         let before = before.ok_or_else(|| Problem::not_found("compute target", &name))?;
         let mut merged: Value = serde_json::from_str(&before.body).unwrap_or_default();
         change::merge(&mut merged, &check::inner_form(body));
@@ -126,7 +128,7 @@ pub(crate) async fn patch(
 /// Checks a target and keeps it, with the operation clients ask after.
 async fn write(
     app: &App,
-    workspace: &WorkspaceRow,
+    (workspace, caller): (&WorkspaceRow, Caller),
     name: &str,
     conditions: Conditions,
     body: impl FnOnce(Option<&ComputeRow>) -> Result<Value, Problem> + Send + 'static,
@@ -161,7 +163,7 @@ async fn write(
             pool(tx, &key, &row)?;
         }
         let attached = match kind.name {
-            kubernetes::KIND => Some(attach::plan(&then, tx, (&place, &row), &done, now)?),
+            kubernetes::KIND => Some(attach::plan(&then, tx, (&place, &row, &caller), &done, now)?),
             check::MACHINE | check::SLURM | managed::KIND => Some(attach::site(&then, (&place, &row), &done, now)),
             _ => None,
         };
@@ -199,9 +201,10 @@ pub(crate) async fn delete(
     }
     let (key, name, now) = (workspace.name.clone(), at.name.clone(), app.now());
     let forced = asked.get("force").is_some_and(|word| word.eq_ignore_ascii_case("true"));
-    if forced {
-        detach::clear(&app, &workspace.name, &name, &caller.name).await?;
-    }
+    let ended = match forced {
+        true => detach::clear(&app, &workspace.name, &name, &caller.name).await?,
+        false => Value::Null,
+    };
     let ticket = Ticket::new(&app, &workspace.subscription);
     let (done, resource) = (ticket.clone(), view::id(&workspace, &name));
     change::change(&app, move |tx| {
@@ -216,7 +219,7 @@ pub(crate) async fn delete(
         Ok(done.done(tx, &key, &resource, now)?)
     })
     .await?;
-    Ok(Shown::accepted().tracked(operations::LOCATION, &ticket.result_url()))
+    Ok(Shown::accepted().saying(ended).tracked(operations::LOCATION, &ticket.result_url()))
 }
 
 /// Start, stop and restart: nothing here can be switched.

@@ -99,6 +99,9 @@ impl Lookup<'_, '_> {
     }
 }
 
+/// Said of a node that is large enough by itself.
+const BUT: &str = ", but a share of memory is held back on each node, or affinity or a taint rules it out";
+
 /// Why so many of a shape could not be held even if everything else were gone; `None` if they could.
 fn never_fits(facts: &ClusterFacts, kind: &ClusterInstanceType, count: u32) -> Option<String> {
     let needs = kind.requests.humane();
@@ -109,13 +112,14 @@ fn never_fits(facts: &ClusterFacts, kind: &ClusterInstanceType, count: u32) -> O
         let selector: Vec<String> = kind.node_selector.iter().map(|(key, value)| format!("`{key}={value}`")).collect();
         let only = if selector.is_empty() { String::new() } else { format!(" labelled {}", selector.join(", ")) };
         return Some(format!(
-            "instance type `{}` needs {needs}, more than any node{only} can hold (the largest, `{}`, has {})",
+            "instance type `{}` needs {needs}, more than any node{only} can hold (the largest, `{}`, has {}{})",
             kind.name,
             largest.name,
-            largest.allocatable.humane()
+            largest.allocatable.humane(),
+            if holds(largest, kind) > 0 { BUT } else { "" }
         ));
     }
-    let room: u64 = facts.nodes.iter().map(|node| holds(node, kind)).sum();
+    let room = kind.fits_empty.unwrap_or_else(|| facts.nodes.iter().map(|node| holds(node, kind)).sum());
     (u64::from(count) > room).then(|| {
         format!("{count} instances of `{}` are asked for, and all nodes together hold {room} of them", kind.name)
     })

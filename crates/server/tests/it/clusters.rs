@@ -49,9 +49,7 @@ impl<'s> Operator<'s> {
 
     /// Asks what there is to do. Something must be there, or it takes long.
     async fn poll(&self, holds: &[AttemptId]) -> ClusterAnswer {
-        let poll =
-            ClusterPoll { now: server::clock::now(), facts: facts().uid, holds: holds.to_vec(), leaving: Vec::new() };
-        self.client.post("/cluster/v1/poll", &poll).await.unwrap()
+        self.client.post("/cluster/v1/poll", &polling(&facts().uid, holds)).await.unwrap()
     }
 
     async fn report(&self, report: ClusterReport) {
@@ -157,6 +155,12 @@ fn facts() -> ClusterFacts {
         ],
         ..ClusterFacts::default()
     }
+}
+
+/// What the operator of the cluster with this uid asks.
+fn polling(uid: &str, holds: &[AttemptId]) -> ClusterPoll {
+    let (now, uid, holds) = (server::clock::now(), uid.to_owned(), holds.to_vec());
+    ClusterPoll { now, uid, facts: facts().uid, holds, leaving: Vec::new() }
 }
 
 fn target(resource_id: &str, namespace: &str) -> Value {
@@ -351,6 +355,27 @@ async fn a_launch_is_told_again_until_it_is_held_and_never_after_it_was_begun() 
     let other = operator.launch("other", json!({})).await;
     assert_eq!(operator.poll(&[]).await.launch, [other.launch]);
     assert_eq!(one.status().await, "Queued", "it is placed and nobody said that it is gone");
+}
+
+#[tokio::test]
+async fn a_second_cluster_with_the_same_token_gets_no_work_and_is_told_why() {
+    let server = Server::start().await;
+    let operator = Operator::attached(&server).await;
+    server.put("jobs/mine", on_lab(json!({}))).await.expect(201);
+    let attempt = server.place("mine").await;
+    let stranger = json!(polling("uid-2", &[]));
+    let (_, message) = ask(&operator.client, Method::POST, "/cluster/v1/poll", Some(stranger)).await.refused(409);
+    assert!(message.contains("uid-1") && message.contains("uid-2") && message.contains("--cluster-name"), "{message}");
+    let shown = ask(&server.user, Method::GET, "/clusters/lab", None).await.expect(200);
+    assert!(shown["refused"].as_str().unwrap().contains("uid-2"), "{shown}");
+    assert_eq!(operator.poll(&[]).await.launch[0].attempt, attempt, "the cluster itself is served as ever");
+    // Registered anew, the name is free for whoever comes first.
+    let made = ask(&server.user, Method::PUT, "/clusters/lab", Some(json!({}))).await.expect(200);
+    let client = server.with_token(made["token"].as_str().unwrap());
+    let answer: ClusterAnswer = client.post("/cluster/v1/poll", &polling("uid-2", &[])).await.unwrap();
+    assert_eq!(answer.launch[0].attempt, attempt);
+    let shown = ask(&server.user, Method::GET, "/clusters/lab", None).await.expect(200);
+    assert!(shown.get("refused").is_none(), "{shown}");
 }
 
 #[tokio::test]

@@ -11,6 +11,28 @@
 {{ $all | toRawJson }}
 {{- end -}}
 
+{{/* Stops where settings do not go together, as `peregrine extension install` does. */}}
+{{- define "peregrine.check" -}}
+{{- $training := eq (include "peregrine.setting" (list . "enableTraining")) "true" -}}
+{{- $inference := eq (include "peregrine.setting" (list . "enableInference")) "true" -}}
+{{- if not (or $training $inference) -}}
+{{- fail "settings: nothing is enabled; set `enableTraining: true`, or `enableInference: true` with its own settings" -}}
+{{- end -}}
+{{- if $inference -}}
+{{- $secret := include "peregrine.setting" (list . "sslSecret") -}}
+{{- $plain := eq (include "peregrine.setting" (list . "allowInsecureConnections")) "true" -}}
+{{- if not (include "peregrine.setting" (list . "inferenceRouterServiceType")) -}}
+{{- fail "settings.inferenceRouterServiceType: is needed with `enableInference`; set `loadBalancer`, `nodePort` or `clusterIP`" -}}
+{{- end -}}
+{{- if not (or $plain $secret) -}}
+{{- fail "settings.sslSecret: the router has no certificate; set `sslSecret` and `sslCname`, or `allowInsecureConnections: true` for plain http. A certificate among protected settings is for `peregrine extension install` alone" -}}
+{{- end -}}
+{{- if and (not $plain) (not (include "peregrine.setting" (list . "sslCname"))) -}}
+{{- fail "settings.sslCname: is needed with a certificate; name the host that callers use" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Labels of nodes, out of settings that begin with `nodeSelector.`, in JSON. */}}
 {{- define "peregrine.nodeSelector" -}}
 {{- $all := dict -}}

@@ -13,10 +13,10 @@ use kubernetes::{
     health::Stage,
     install::{self as kube, Applied, Installed},
     manifests::{self, Install, PROTECTED_SECRET},
-    settings::{Checked, keys::is_namespace, merged, unsafe_while_running},
+    settings::{Checked, Unsafe, keys::is_namespace, merged, unsafe_while_running},
 };
 use serde_json::{Value, json};
-use std::{fs, time::Duration};
+use std::{collections::BTreeSet, fs, time::Duration};
 
 pub(super) async fn install(context: &Context, args: &Args) -> Done {
     let typed = settings::typed(&args.shape.settings)?;
@@ -218,13 +218,23 @@ fn not_helm_s(before: Option<&Installed>, namespace: &str) -> Done {
 async fn refuse_unsafe(cluster: &Cluster, before: &Installed, wanted: &Install, force: bool) -> Done {
     let was = kubernetes::settings::installed(&before.plain).unwrap_or_default();
     let changes = unsafe_while_running(&was, &wanted.settings);
-    if changes.is_empty() || force {
+    if changes == Unsafe::default() || force {
         return Ok(());
     }
-    match kube::running_attempts(cluster).await.map_err(failed)?.len() {
-        0 => Ok(()),
-        running => Err(Failure::input(format!("`{}` must not change while {running} jobs run", changes.join("`, `")))
-            .hint("wait until they have ended, or add `--force`")),
+    let named = |names: &[&str], what: String, hint: &str| {
+        Err(Failure::input(format!("`{}` must not change while {what}", names.join("`, `"))).hint(hint))
+    };
+    let running = kube::running_attempts(cluster).await.map_err(failed)?;
+    let served: BTreeSet<_> = running.values().flatten().collect();
+    match (running.len(), served.len()) {
+        (some @ 1.., _) if !changes.running.is_empty() => {
+            named(&changes.running, format!("{some} jobs run"), "wait until they have ended, or add `--force`")
+        }
+        (_, some @ 1..) if !changes.serving.is_empty() => {
+            let hint = "callers know another address than they would have to use; delete the deployments first, or add `--force`";
+            named(&changes.serving, format!("{some} endpoints are served"), hint)
+        }
+        _ => Ok(()),
     }
 }
 

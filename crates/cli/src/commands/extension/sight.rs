@@ -8,11 +8,12 @@ use crate::{
     output::{Column, instant},
 };
 use kubernetes::{
+    certificate,
     connect::Cluster,
-    health::{self, Health, ServerSeen, Stage, State},
+    health::{self, CertificateSeen, Health, ServerSeen, Stage, State},
     install::{self as kube, Installed},
     manifests::Install,
-    settings::{self, Settings},
+    settings::{self, Certificate, Settings},
 };
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -26,8 +27,12 @@ const CHECKS: &[Column] = &[
 
 /// Checks a cluster before something is changed; what must stop it is a failure.
 pub(super) async fn before(cluster: &Cluster, wanted: &Install, stage: Stage, adopt: bool) -> Done<Vec<Health>> {
-    let seen = kube::look(cluster, &wanted.namespace, &wanted.settings, stage).await.map_err(failed)?;
-    let server = ServerSeen { url: wanted.server.clone(), silent: Some("nothing has changed yet".into()), heard: None };
+    let mut seen = kube::look(cluster, &wanted.namespace, &wanted.settings, stage).await.map_err(failed)?;
+    if let Some(given) = given_certificate(wanted) {
+        seen.certificate = given;
+    }
+    let silent = Some("nothing has changed yet".into());
+    let server = ServerSeen { url: wanted.server.clone(), silent, ..ServerSeen::default() };
     let all = health::judge(&seen, &server, &wanted.settings, stage);
     let stops: Vec<&Health> = all.iter().filter(|one| one.stops() && !(adopt && one.code == "P40103")).collect();
     let Some(first) = stops.first() else { return Ok(all) };
@@ -37,6 +42,14 @@ pub(super) async fn before(cluster: &Cluster, wanted: &Install, stage: Stage, ad
         failure.because(format!("{} {}: {}", one.code, one.name, one.detail)).hint(&one.next)
     };
     Err(stops.iter().fold(failure, told))
+}
+
+/// The certificate among protected settings that are not in the cluster yet.
+fn given_certificate(wanted: &Install) -> Option<CertificateSeen> {
+    let inference = wanted.settings.inference.as_ref().filter(|one| one.certificate == Certificate::Protected)?;
+    let given = |name: &str| wanted.protected.as_ref().and_then(|all| all.get(name));
+    let (chain, key) = (given("sslCertPemFile")?, given("sslKeyPemFile").or_else(|| given("sslCertKeyFile"))?);
+    Some(certificate::judge(chain.as_bytes(), key.as_bytes(), &inference.host))
 }
 
 /// What is worth knowing and stops nothing. How the operator is, is not known before it is there.
@@ -86,15 +99,16 @@ pub(super) async fn status(context: &Context, args: &ClusterArgs) -> Done {
         "image": installed.image,
         "ready": format!("{}/{}", installed.ready, installed.wanted),
         "installed_by": installed.helm.map_or("peregrine".to_owned(), |release| format!("Helm release {release}")),
-        "heard": heard_words(&server),
+        "heard": heard_words(&server, &kube::uid(&cluster).await.map_err(failed)?),
         "running_attempts": running.len(),
         "instance_types": kube::instance_types(&cluster).await.map_err(failed)?,
         "settings": installed.plain,
     }))
 }
 
-fn heard_words(server: &ServerSeen) -> String {
+fn heard_words(server: &ServerSeen, uid: &str) -> String {
     match (server.heard, &server.silent) {
+        _ if server.mistakes(uid) => server.mistake(uid),
         (Some(seconds), _) => format!("{seconds} s ago"),
         (None, Some(why)) => format!("unknown: {why}"),
         (None, None) => "never".to_owned(),
@@ -116,7 +130,7 @@ async fn server_side(context: &Context, installed: Option<&Installed>) -> Server
     match asked {
         Ok(Some(found)) => {
             let heard = instant(&found["seenAt"]).map(|at| server::clock::now().since(at).as_secs());
-            ServerSeen { heard, ..seen }
+            ServerSeen { heard, uid: super::text(&found, "uid"), ..seen }
         }
         Ok(None) => ServerSeen { silent: Some(format!("it does not know the cluster `{cluster}`")), ..seen },
         Err(failure) => {

@@ -1,14 +1,14 @@
 //! What became of the acts that run beside the desk.
 
-use super::memo::Rest;
-use super::{Desk, REMOVE_GRACE_SECONDS};
+use super::{
+    Desk, REMOVE_GRACE_SECONDS,
+    memo::{Rest, Taken},
+};
 use crate::operator::{refusal::Refusal, world::Gang};
 use domain::{
     AttemptId,
     cluster::{CheckResult, ClusterWhat},
 };
-use k8s_openapi::api::core::v1::ObjectReference;
-use kube::runtime::events::{Event, EventType};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -39,6 +39,7 @@ pub(super) enum Done {
     },
     TakenBack {
         attempt: AttemptId,
+        taken: Taken,
         result: Result<bool, kube::Error>,
     },
     Removed {
@@ -70,7 +71,7 @@ impl Desk {
                     self.freeing.remove(&attempt);
                 }
             },
-            Done::TakenBack { attempt, result } => self.taken_back(&attempt, result),
+            Done::TakenBack { attempt, taken, result } => self.taken_back(&attempt, taken, result),
             Done::Removed { attempts, result } => match result {
                 Ok(()) => drop(self.cx.metrics.removed.inc_by(attempts.len() as u64)),
                 Err(error) => {
@@ -169,13 +170,13 @@ impl Desk {
         }
     }
 
-    fn taken_back(&mut self, attempt: &AttemptId, result: Result<bool, kube::Error>) {
+    fn taken_back(&mut self, attempt: &AttemptId, taken: Taken, result: Result<bool, kube::Error>) {
         let memo = self.memos.entry(attempt.clone()).or_default();
         memo.busy = false;
         match result {
             Ok(true) => {
                 self.cx.metrics.taken_back.inc();
-                let rest = Rest::after(self.rests.get(attempt));
+                let rest = Rest::after(self.rests.get(attempt), taken);
                 self.rests.insert(attempt.clone(), rest);
                 let text =
                     "only a part of the gang found nodes in time; it was taken back and waits until all of it fits";
@@ -194,42 +195,8 @@ impl Desk {
         let memo = self.memos.entry(attempt.clone()).or_default();
         if memo.said != text {
             memo.said.clone_from(&text);
-            self.tell(attempt, ClusterWhat::Waiting { text });
+            self.tell(attempt, ClusterWhat::Waiting { text: text.clone() });
         }
+        self.note_wait(attempt, text);
     }
-
-    /// Leaves a note on the object that owns the gang, for `kubectl describe`.
-    pub(super) fn note_on(&mut self, attempt: &AttemptId, reason: &str, note: &str) {
-        let Some(about) = self.world.gangs.get(attempt).and_then(anchor) else { return };
-        let kind = if reason == "Gone" { EventType::Warning } else { EventType::Normal };
-        let event = Event {
-            type_: kind,
-            reason: reason.to_owned(),
-            note: Some(note.to_owned()),
-            action: reason.to_owned(),
-            secondary: None,
-        };
-        let recorder = self.cx.recorder.clone();
-        self.start(async move {
-            // A note that is lost is only a note.
-            let _ = recorder.publish(&event, &about).await;
-            Done::Other
-        });
-    }
-}
-
-/// The object that owns all others of a gang.
-fn anchor(gang: &Gang) -> Option<ObjectReference> {
-    let (api_version, kind, name, uid) = match &gang.job {
-        Some(job) => ("batch.volcano.sh/v1alpha1", "Job", &job.name, &job.uid),
-        None => gang.pods.values().next().map(|part| ("v1", "Pod", &part.pod, &part.uid))?,
-    };
-    Some(ObjectReference {
-        api_version: Some(api_version.to_owned()),
-        kind: Some(kind.to_owned()),
-        name: Some(name.clone()),
-        namespace: Some(gang.namespace.clone()),
-        uid: Some(uid.clone()),
-        ..ObjectReference::default()
-    })
 }

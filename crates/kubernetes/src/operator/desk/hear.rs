@@ -22,6 +22,7 @@ pub(super) struct Lists {
     groups: Listing<String>,
     types: Listing<String>,
     claims: Listing<(String, String)>,
+    services: Listing<String>,
 }
 
 /// One watch: what a list that is under way has brought so far.
@@ -154,9 +155,13 @@ impl Desk {
             Seen::Service(change) => {
                 self.facts.dirty = true;
                 match change {
-                    Change::Seen(service) => self.world.router = Some(*service),
+                    Change::Start => self.lists.services.start(),
+                    Change::Seen(service) => {
+                        self.lists.services.note(|| service.uid());
+                        self.world.router = Some(*service);
+                    }
+                    Change::Listed => self.world.keep_router(&self.lists.services.end()),
                     Change::Gone(_) => self.world.router = None,
-                    Change::Start | Change::Listed => {}
                 }
             }
         }

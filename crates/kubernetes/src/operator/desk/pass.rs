@@ -1,23 +1,32 @@
 //! One pass: compares what is with what should be, and starts what is missing.
 
-use super::{Desk, Done, FactsSent};
+use super::{
+    Desk, Done, FactsSent,
+    memo::{Rest, Taken},
+    wait::says,
+};
 use crate::operator::{
     act::{self, Recipe},
+    claims::Claims,
     facts,
     fate::{Fate, Verdict},
     fit::{self, promise},
     link::Holding,
-    release::{self, Gated},
+    release::{self, Gated, Manner},
     world::Gang,
 };
 use crate::reservation;
-use domain::AttemptId;
+use domain::{AttemptId, cluster::ClusterWhat};
 use k8s_openapi::{
     api::core::v1::{Node, NodeStatus, Pod},
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
 };
 use kube::Api;
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::time::Instant;
 
 /// Launches that are carried out at once.
@@ -46,6 +55,7 @@ impl Desk {
         if !complete {
             return;
         }
+        self.note_made();
         let gangs = &self.world.gangs;
         self.made.retain(|attempt, at| !gangs.contains_key(attempt) && at.elapsed() < UNSEEN_AT_MOST);
         let settled = self.settle();
@@ -55,6 +65,7 @@ impl Desk {
         self.explain();
         self.report();
         self.reserve();
+        self.publish();
         // Until it is known what was made completely, the server would send all of it again.
         if settled || self.holding.borrow().is_some() {
             let holding = self.held();
@@ -132,9 +143,21 @@ impl Desk {
             None => shape,
         };
         pending.making = true;
-        let claims = self.world.claims(&launch.target.namespace);
+        let Claims { mounted: claims, left_out } = self.world.claims(&launch.target.namespace);
+        self.leave_out(attempt, &left_out);
         let kind = self.cx.kind(&launch);
         Some(Recipe { launch, shape, claims, options: Arc::clone(&self.cx.options), kind })
+    }
+
+    /// Tells whoever may look for a volume in vain, once.
+    fn leave_out(&mut self, attempt: &AttemptId, reasons: &[String]) {
+        let memo = self.memos.entry(attempt.clone()).or_default();
+        if reasons.is_empty() || std::mem::replace(&mut memo.told_claims, true) {
+            return;
+        }
+        let text = reasons.join("; ");
+        tracing::warn!(attempt.id = %attempt, "{text}");
+        self.tell(attempt, ClusterWhat::Notice { text });
     }
 
     /// Sees to gangs that got stuck somewhere.
@@ -232,10 +255,11 @@ impl Desk {
         );
         let memo = self.memos.entry(attempt.clone()).or_default();
         (memo.busy, memo.taken_back) = (true, true);
+        let taken = Taken { fitted: memo.fitted, says: says(&gang).unwrap_or_default().to_owned() };
         let (client, attempt) = (self.cx.client.clone(), attempt.clone());
         self.start(async move {
             let result = act::take_back(&client, &attempt, &gang).await;
-            Done::TakenBack { attempt, result }
+            Done::TakenBack { attempt, taken, result }
         });
     }
 
@@ -285,16 +309,20 @@ impl Desk {
             parts: gang.parts.into(),
             priority: gang.priority,
             waited: now.since(gang.since),
-            resting: self.rests.get(*attempt).is_some_and(|rest| rest.until > Instant::now()),
+            rest: self.rests.get(*attempt).map_or(release::Rest::None, Rest::now),
         });
-        let freed = release::release(candidates.collect(), &mut rooms, self.cx.settings.node_autoscaling);
-        chosen.extend(gated.into_iter().filter(|(attempt, _)| freed.contains(attempt)));
+        let settings = &self.cx.settings;
+        let manner = Manner { grow: settings.node_autoscaling, reserves: settings.memory_reservation };
+        let freed = release::release(candidates.collect(), &mut rooms, manner);
+        let freed: HashMap<_, _> = freed.into_iter().map(|freed| (freed.attempt, freed.fits)).collect();
+        chosen.extend(gated.into_iter().filter(|(attempt, _)| freed.contains_key(*attempt)));
         let chosen: Vec<_> = chosen
             .into_iter()
             .map(|(attempt, gang)| (attempt.clone(), gang.namespace.clone(), gated_pods(gang)))
             .collect();
         for (attempt, namespace, pods) in chosen {
             self.freeing.insert(attempt.clone());
+            self.memos.entry(attempt.clone()).or_default().fitted = freed.get(&attempt).copied().unwrap_or_default();
             let client = self.cx.client.clone();
             self.start(async move {
                 let result = act::free(&client, &namespace, pods).await;

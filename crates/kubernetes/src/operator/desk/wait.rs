@@ -1,6 +1,6 @@
 //! Why gangs wait, told when the reason changes.
 
-use super::Desk;
+use super::{Desk, memo::Rest};
 use crate::operator::{explain::explain, fate::Verdict, world::Gang};
 use domain::AttemptId;
 use std::{collections::HashMap, time::Duration};
@@ -39,6 +39,10 @@ impl Desk {
                 true => stalls(gang).or(Some("its pods have nodes and are starting")),
                 false => Some(memo.refused.as_str()).filter(|text| !text.is_empty()),
             };
+            if let Some(text) = self.rests.get(attempt).filter(|_| !gang.is_free()).and_then(Rest::why) {
+                said.push((attempt.clone(), text));
+                continue;
+            }
             if let Some(text) = known {
                 said.push((attempt.clone(), text.to_owned()));
                 continue;
@@ -66,7 +70,7 @@ fn stalls(gang: &Gang) -> Option<&str> {
 }
 
 /// What the scheduler itself says of a gang that it was given.
-fn says(gang: &Gang) -> Option<&str> {
+pub(super) fn says(gang: &Gang) -> Option<&str> {
     let job = gang.job.as_ref().map(|job| job.says.as_str());
     let pods = gang.pods.values().filter(|part| !part.held).map(|part| part.says.as_str());
     pods.chain(job).find(|words| !words.is_empty())

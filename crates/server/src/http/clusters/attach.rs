@@ -5,12 +5,13 @@
 
 use crate::{
     app::App,
+    auth::Caller,
     http::{change::Halt, operations::Ticket, workspaces::guid},
     problem::Problem,
 };
 use api::arm::{datastore::snake, text};
 use domain::{
-    Timestamp,
+    Role, Timestamp,
     cluster::{ClusterTarget, Finding},
 };
 use serde_json::{Map, Value};
@@ -57,7 +58,7 @@ pub(crate) fn site(
 pub(crate) fn plan(
     app: &App,
     tx: &mut Tx<'_>,
-    (workspace, row): (&WorkspaceRow, &ComputeRow),
+    (workspace, row, caller): (&WorkspaceRow, &ComputeRow, &Caller),
     ticket: &Ticket,
     now: Timestamp,
 ) -> Result<Attached, Halt> {
@@ -67,6 +68,10 @@ pub(crate) fn plan(
     let before = tx.target(&workspace.name, &row.name)?;
     let name = cluster.as_ref().map_or_else(|(named, _)| named.clone(), |cluster| cluster.name.clone());
     stays(tx, before.as_ref(), &name, &target)?;
+    let same = |row: &TargetRow| row.cluster == name && row.target.namespace == target.namespace;
+    if !before.as_ref().is_some_and(same) {
+        is_free(tx, caller, &name, &target)?;
+    }
     let findings = match &cluster {
         Ok(cluster) => look(tx, cluster, now)?,
         Err((_, why)) => vec![failed("extension", why.clone())],
@@ -165,6 +170,22 @@ fn stays(tx: &mut Tx<'_>, before: Option<&TargetRow>, cluster: &str, target: &Cl
         target.compute, before.target.namespace, before.cluster
     );
     Err(Problem::conflict(message).into())
+}
+
+/// Who has a namespace reads what lies there: workspaces that must not see each other's work have one each. Who owns both
+/// may put them together.
+fn is_free(tx: &mut Tx<'_>, caller: &Caller, cluster: &str, target: &ClusterTarget) -> Result<(), Halt> {
+    let (own, namespace) = (&target.workspace, &target.namespace);
+    let mut there = tx.targets_on(cluster)?.into_iter().filter(|row| row.workspace != *own);
+    let owns = |workspace: &str| caller.may(workspace, Role::Owner);
+    match there.any(|row| row.target.namespace == *namespace && !(owns(&row.workspace) && owns(own))) {
+        false => Ok(()),
+        true => Err(Problem::forbidden(format!(
+            "namespace `{namespace}` of cluster `{cluster}` belongs to a target of another workspace; attach a namespace of its own, \
+             or have it attached by somebody who owns both workspaces"
+        ))
+        .into()),
+    }
 }
 
 /// What the server knows by itself; of a place that is looked after from here, nothing that could be wrong.

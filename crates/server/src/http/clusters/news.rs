@@ -2,7 +2,7 @@
 //!
 //! Invariant: news may come twice, late, or about what is over; it is applied once or not at all.
 
-use super::cluster_of;
+use super::{another, cluster_of};
 use crate::{
     app::App,
     auth::Caller,
@@ -74,12 +74,7 @@ pub(crate) async fn report(
 fn put_facts(tx: &mut Tx<'_>, name: &str, digest: &str, facts: &ClusterFacts) -> Result<(), change::Halt> {
     let before = tx.facts(name)?;
     if !before.uid.is_empty() && before.uid != facts.uid {
-        let message = format!(
-            "cluster `{name}` has the uid `{}` and this one has `{}`; register another cluster under a name of its own, or this \
-             one anew with `peregrine extension install --cluster-name {name}`",
-            before.uid, facts.uid
-        );
-        return Err(Problem::conflict(message).into());
+        return Err(Problem::conflict(another(name, &before.uid, &facts.uid)).into());
     }
     tx.put_facts(name, digest, facts)?;
     tx.ring(Bell::Queue);

@@ -4,7 +4,7 @@
 //! what is launched was never begun; what is removed is over, or was never known; an attempt is recorded as lost only after
 //! it was missing for long, in one poll after another, while its own agent was silent too.
 
-use super::{cluster_of, launch};
+use super::{another, cluster_of, launch};
 use crate::{
     app::{App, Watched},
     auth::Caller,
@@ -42,6 +42,7 @@ pub(crate) async fn poll(
     Body(poll): Body<ClusterPoll>,
 ) -> Result<Json<ClusterAnswer>, Problem> {
     let name = cluster_of(&caller)?;
+    is_itself(&app, name, &poll).await?;
     see(&app, name, &poll).await?;
     lose_missing(&app, name, &poll).await?;
     let url = app.reached_by(&headers);
@@ -58,6 +59,18 @@ pub(crate) async fn poll(
     }
 }
 
+/// A token speaks for one cluster; another one that has it too gets none of its work.
+async fn is_itself(app: &App, name: &str, poll: &ClusterPoll) -> Result<(), Problem> {
+    let (reader, known) = (app.clone(), name.to_owned());
+    let facts = app.store.read(move |tx| reader.facts(tx, &known)).await?;
+    if poll.uid.is_empty() || facts.uid.is_empty() || facts.uid == poll.uid {
+        return Ok(());
+    }
+    let now = app.now();
+    app.watched(name, |watched| watched.stranger = Some((poll.uid.clone(), now)));
+    Err(Problem::conflict(another(name, &facts.uid, &poll.uid)))
+}
+
 /// Notes that the operator was heard of, and how far its clock is off.
 async fn see(app: &App, name: &str, poll: &ClusterPoll) -> Result<(), Problem> {
     let now = app.now();
@@ -66,6 +79,7 @@ async fn see(app: &App, name: &str, poll: &ClusterPoll) -> Result<(), Problem> {
             watched.facts.clone_from(&poll.facts);
             watched.asked_at = None;
         }
+        watched.holds = Some((poll.holds.iter().cloned().collect(), now));
         let fresh = now.0 - watched.written_at.0 < SEEN_EVERY_MS;
         if !fresh {
             watched.written_at = now;

@@ -10,7 +10,8 @@ use crate::{
     },
     problem::Problem,
 };
-use domain::AttemptId;
+use domain::{AttemptId, Timestamp};
+use serde_json::{Value, json};
 use std::{
     collections::{BTreeSet, HashSet},
     time::Duration,
@@ -22,6 +23,9 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(45);
 /// How often it is looked whether somebody answers there.
 const AGAIN: Duration = Duration::from_secs(5);
+/// How long what is left of them is waited for, and how often it is looked.
+const PODS_PATIENCE: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(200);
 /// How many of them a message names.
 const NAMED: usize = 5;
 
@@ -45,34 +49,72 @@ pub(super) fn is_clear(tx: &mut Tx<'_>, workspace: &str, name: &str, forced: boo
     Err(Problem::conflict(message).into())
 }
 
-/// Cancels every job of a target and gives them a while to go.
-pub(super) async fn clear(app: &App, workspace: &str, name: &str, by: &str) -> Result<(), Problem> {
+/// Cancels every job of a target and gives them a while to go. Says which, and whether nothing of them is left there.
+pub(super) async fn clear(app: &App, workspace: &str, name: &str, by: &str) -> Result<Value, Problem> {
     let mut bell = app.store.changed(Bell::Jobs);
     let (key, target, now) = (workspace.to_owned(), name.to_owned(), app.now());
     let reason = format!("canceled by {by}, who detached compute target `{name}`");
     let stopped = app.store.write(move |tx| {
         let open = tx.open_jobs_of(&key, &target)?;
-        open.into_iter().map(|(seq, _)| jobs::stop(tx, seq, &reason, now)).collect::<Result<Vec<_>, _>>()
+        let stop = |(seq, name)| Ok((name, jobs::stop(tx, seq, &reason, now)?));
+        open.into_iter().map(stop).collect::<Result<Vec<_>, store::Error>>()
     });
-    for (attempt, ended, _) in stopped.await? {
+    let (mut canceled, mut attempts) = (Vec::new(), HashSet::new());
+    for (job, (attempt, ended, _)) in stopped.await? {
+        canceled.push(job);
         agents::count(app, ended);
         if let Some(attempt) = attempt {
             app.calls.ring(&attempt);
+            attempts.insert(attempt);
         }
     }
+    let told_at = app.now();
+    let answers = end(app, workspace, name, &mut bell).await?;
+    let gone = attempts.is_empty() || (answers && are_gone(app, (workspace, name), &attempts, told_at).await?);
+    Ok(json!({"canceled": canceled, "podsGone": gone}))
+}
+
+/// Waits for jobs to end; whether what is behind their target answers.
+async fn end(
+    app: &App,
+    workspace: &str,
+    name: &str,
+    bell: &mut tokio::sync::watch::Receiver<u64>,
+) -> Result<bool, Problem> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if give_up(app, workspace, name).await? {
-            return Ok(());
+            return Ok(false);
         }
         give_up_nodes(app, workspace, name).await?;
         let (key, target) = (workspace.to_owned(), name.to_owned());
         let open = app.store.read(move |tx| tx.open_jobs_of(&key, &target)).await?;
         if open.is_empty() || Instant::now() >= deadline {
-            return Ok(());
+            return Ok(true);
         }
         let _ = tokio::time::timeout_at(deadline.min(Instant::now() + AGAIN), bell.changed()).await;
     }
+}
+
+/// Whether nothing of these attempts is left, by the word of whoever looks after the place. What it said before they were
+/// told to end does not count: it may have taken them on since.
+async fn are_gone(
+    app: &App,
+    (workspace, name): (&str, &str),
+    attempts: &HashSet<AttemptId>,
+    since: Timestamp,
+) -> Result<bool, Problem> {
+    let (key, target) = (workspace.to_owned(), name.to_owned());
+    let Some(row) = app.store.read(move |tx| tx.target(&key, &target)).await? else { return Ok(true) };
+    let deadline = Instant::now() + PODS_PATIENCE;
+    while Instant::now() < deadline {
+        let heard = app.watched(&row.cluster, |watched| watched.holds.clone()).filter(|(_, at)| *at >= since);
+        if heard.is_some_and(|(holds, _)| holds.is_disjoint(attempts)) {
+            return Ok(true);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(false)
 }
 
 /// Where what is behind a target has long been silent nobody will tell of the end of jobs there: they are over for us. A

@@ -119,6 +119,16 @@ async fn what_the_cluster_could_never_hold_or_reach_is_refused_at_submit() {
         let (_, message) = server.put("jobs/bad", on_lab(more)).await.refused(400);
         assert!(message.contains(expect), "{message}");
     }
+    // What the cluster itself has counted goes before what its nodes have in all.
+    let mut counted = facts();
+    counted.instance_types[0].fits_empty = Some(1);
+    (counted.instance_types[1].fits_empty, counted.instance_types[1].fits_ever) = (Some(0), false);
+    operator.report(ClusterReport { facts: Some(counted), ..ClusterReport::default() }).await;
+    for (kind, expect) in [("defaultinstancetype", "hold 1 of them"), ("gpu", "a share of memory is held back")] {
+        let more = json!({"resources": {"instanceType": kind, "instanceCount": 2}});
+        let (_, message) = server.put("jobs/bad", on_lab(more)).await.refused(400);
+        assert!(message.contains(expect), "{message}");
+    }
     let grows = ClusterFacts { grows: true, ..facts() };
     operator.report(ClusterReport { facts: Some(grows), ..ClusterReport::default() }).await;
     server.put("jobs/big", on_lab(json!({"resources": {"instanceType": "huge"}}))).await.expect(201);
@@ -143,8 +153,18 @@ async fn a_target_with_jobs_is_not_detached_unless_they_are_canceled_with_it() {
         assert_eq!(told.stop, [one.attempt().clone()]);
         one.report(0, vec![over(Outcome::Canceled { reason: "asked".into() })]).await;
     };
-    let (gone, ()) = tokio::join!(server.delete("computes/lab?underlyingResourceAction=Detach&force=true"), stops);
-    assert_eq!(gone.status, 202, "{}", gone.text());
+    let removes = async {
+        stops.await;
+        let left = std::slice::from_ref(one.attempt());
+        assert_eq!(operator.poll(left).await.remove, left);
+        // With nothing more to do, this is answered long after the target is gone.
+        operator.poll(&[]).await
+    };
+    let gone = tokio::select! {
+        gone = server.delete("computes/lab?underlyingResourceAction=Detach&force=true") => gone,
+        answer = removes => panic!("the target is not detached: {answer:?}"),
+    };
+    assert_eq!(gone.expect(202), json!({"canceled": ["busy", "waiting"], "podsGone": true}));
     server.get("computes/lab").await.refused(404);
     for job in ["busy", "waiting"] {
         assert_eq!(server.get(&format!("jobs/{job}")).await.expect(200)["properties"]["status"], "Canceled");
@@ -169,4 +189,41 @@ async fn a_target_on_a_cluster_that_is_gone_for_good_can_be_detached() {
     assert_eq!(job["properties"]["status"], "Canceled", "{job}");
     // One that comes back all the same is told to remove it.
     assert_eq!(operator.poll(std::slice::from_ref(one.attempt())).await.remove, [one.attempt().clone()]);
+}
+
+#[tokio::test]
+async fn a_target_attached_again_while_jobs_run_keeps_them() {
+    let server = Server::start().await;
+    let operator = Operator::attached(&server).await;
+    let one = operator.launch("running", json!({})).await;
+    one.poll(0, "a", false).await;
+    one.report(0, vec![What::Started { pid: 1 }]).await;
+    server.put("computes/lab", target("", "ml")).await.expect(200);
+    let left = std::slice::from_ref(one.attempt());
+    let asked = operator.poll(left).await;
+    assert!(asked.remove.is_empty() && asked.stop.is_empty() && asked.launch.is_empty(), "{asked:?}");
+    operator.check(&asked.checks[0].id, vec![passed("namespace")]).await;
+    assert_eq!(one.status().await, "Running");
+    one.report(0, vec![over(Outcome::Completed)]).await;
+    assert_eq!(one.status().await, "Completed");
+    assert_eq!(operator.poll(left).await.remove, left);
+}
+
+#[tokio::test]
+async fn a_namespace_belongs_to_one_workspace_unless_someone_owns_both() {
+    let server = Server::start().await;
+    let _operator = Operator::attached(&server).await;
+    server.put(&crate::WS.replace("default", "team"), json!({})).await;
+    let there = |name: &str| format!("{}/computes/{name}", crate::WS.replace("default", "team"));
+    let (member, _) = crate::access::someone(&server, "member", domain::Role::Owner, Some("team")).await;
+    let body = target("/x/lab", "ml");
+    let (_, message) = ask(&member, Method::PUT, &there("mine"), Some(body.clone())).await.refused(403);
+    assert!(message.contains("`ml`") && message.contains("another workspace"), "{message}");
+    assert!(!message.contains("default"), "whose it is, is not theirs to know: {message}");
+    let moves = target("/x/lab", "other");
+    assert!(ask(&member, Method::PUT, &there("mine"), Some(moves)).await.status < 300, "another namespace is free");
+    ask(&member, Method::PUT, &there("mine"), Some(body.clone())).await.refused(403);
+    // The administrator owns both, and may share it.
+    assert!(ask(&server.user, Method::PUT, &there("shared"), Some(body.clone())).await.status < 300);
+    assert!(ask(&member, Method::PUT, &there("shared"), Some(body)).await.status < 300, "what is shared stays so");
 }

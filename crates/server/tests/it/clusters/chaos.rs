@@ -160,7 +160,7 @@ impl<'s> Chaos<'s> {
 
     async fn poll(&mut self) {
         let holds = self.pods.keys().cloned().collect();
-        let poll = ClusterPoll { now: clock(), facts: facts().uid, holds, leaving: Vec::new() };
+        let poll = ClusterPoll { now: clock(), uid: facts().uid, facts: facts().uid, holds, leaving: Vec::new() };
         let Some(answer) = self.ask::<ClusterAnswer>(&self.operator.client, "/cluster/v1/poll", &poll).await else {
             return;
         };
