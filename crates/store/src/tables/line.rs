@@ -2,7 +2,7 @@
 
 use crate::{Error, JobRow, Row, Tx};
 use domain::Plan;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
 /// A waiting job, as far as its place in the line is a matter of it.
 struct Stands {
@@ -49,10 +49,11 @@ impl Tx<'_> {
         let found = found.into_iter().map(stands).collect::<Result<Vec<_>, Error>>()?;
         let (mut lines, mut ahead) = (HashMap::new(), HashMap::new());
         for one in found {
-            if !lines.contains_key(&one.cluster) {
-                lines.insert(one.cluster.clone(), self.line(&one.cluster)?);
-            }
-            ahead.insert(one.seq, lines[&one.cluster].ahead(&one));
+            let line: &mut Line = match lines.entry(one.cluster.clone()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(fresh) => fresh.insert(self.line(&one.cluster)?),
+            };
+            ahead.insert(one.seq, line.ahead(&one));
         }
         Ok(ahead)
     }
