@@ -82,7 +82,8 @@ fn the_chart_refuses_settings_that_do_not_go_together_as_the_command_does() {
         let values = json!({"clusterName": "lab", "image": "i", "server": server, "settings": all});
         refused(&home, &helm, &values.to_string(), expect);
         let pairs = settings.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
-        let mut args = vec!["extension", "manifests", "--server", "https://10.0.0.5:7423", "--config"];
+        let mut args = vec!["extension", "manifests", "--cluster-name", "lab", "--server", "https://10.0.0.5:7423"];
+        args.extend(["--image", "i", "--config"]);
         args.extend(pairs.iter().map(String::as_str));
         home.run(&args).must(2, &[expect]);
     }

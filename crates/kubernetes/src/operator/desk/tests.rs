@@ -230,8 +230,8 @@ async fn a_gang_that_fitted_and_found_only_some_nodes_stays_behind_its_gate_for_
     again(&mut desk, true, false);
     settle(&mut desk).await;
     assert!(desk.rests.contains_key(&attempt()), "it was taken back");
-    for at in 0..2 {
-        let meta = json!({"name": "x", "uid": format!("u{at}"), "labels": pods[at]["metadata"]["labels"]});
+    for (at, pod) in pods.iter().enumerate() {
+        let meta = json!({"name": "x", "uid": format!("u{at}"), "labels": pod["metadata"]["labels"]});
         desk.hear(Seen::Pod(Change::Gone(Box::new(serde_json::from_value(json!({"metadata": meta})).unwrap()))));
     }
     // The server sends it again, and it is made again.
