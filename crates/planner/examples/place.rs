@@ -70,7 +70,7 @@ fn members(count: usize) -> Vec<Member> {
         standing: Standing::Ready,
         busy: at % 10 > 1,
         since: Timestamp(0),
-        heard: Timestamp(if at % 10 == 0 { 0 } else { 3_600_000 }),
+        heard: Timestamp(if at.is_multiple_of(10) { 0 } else { 3_600_000 }),
     };
     (0..count).map(member).collect()
 }
