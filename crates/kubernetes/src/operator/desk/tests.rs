@@ -97,6 +97,8 @@ fn launch() -> Launch {
         display_name: String::new(),
         user: "ann".into(),
         priority: 0,
+        turn: 0,
+        timeout_seconds: None,
         parts: 1,
         instance_type: "defaultinstancetype".into(),
         image: "i:1".into(),
