@@ -1,3 +1,5 @@
+//! The line is kept: nobody who waits first begins later for those who pass.
+
 use super::*;
 
 fn nodes(count: u32) -> Resources {
