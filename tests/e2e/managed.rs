@@ -1,6 +1,7 @@
 //! Managed clusters: nodes come with work and go without it, whoever brings them; what they run lives through the loss of agents
 //! and of the server, and nothing of them is left behind.
 
+mod corpus;
 mod lost;
 mod pods;
 
