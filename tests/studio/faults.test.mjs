@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { appendFileSync, readdirSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { axeFinds, browse, HOSTILE, shoot, World } from "./world.mjs";
+import { axeFinds, browse, HOSTILE, shoot, World, mlflow as called } from "./world.mjs";
 
 let world, tab, page;
 const made = {};
@@ -29,15 +29,7 @@ after(async () => {
   world?.end();
 });
 
-/** A call of MLflow's API by a program. */
-async function mlflow(path, body) {
-  const answer = await tab.context.request.post(`${world.url}/mlflow/v2.0${world.names}/api/2.0/mlflow/${path}`, {
-    headers: { authorization: `Bearer ${world.token()}` },
-    data: body,
-  });
-  assert.equal(answer.status(), 200, await answer.text());
-  return answer.json();
-}
+const mlflow = (path, body) => called(world, tab, path, body);
 
 test("names in any alphabet are shown, found and linked to as they are", async () => {
   await open("/jobs");

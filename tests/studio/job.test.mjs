@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
-import { axeFinds, browse, HOSTILE, shoot, World } from "./world.mjs";
+import { axeFinds, browse, HOSTILE, shoot, World, mlflow as called } from "./world.mjs";
 
 let world, tab, page;
 const made = {};
@@ -41,15 +41,7 @@ after(async () => {
   world?.end();
 });
 
-/** A call of MLflow's API by a program. */
-async function mlflow(path, body) {
-  const answer = await tab.context.request.post(`${world.url}/mlflow/v2.0${world.names}/api/2.0/mlflow/${path}`, {
-    headers: { authorization: `Bearer ${world.token()}` },
-    data: body,
-  });
-  assert.equal(answer.status(), 200, await answer.text());
-  return answer.json();
-}
+const mlflow = (path, body) => called(world, tab, path, body);
 
 /** A run that some program logs to; it goes on until it is told to end. */
 async function run(run_name) {

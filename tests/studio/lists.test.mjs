@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { axeFinds, browse, shoot, World } from "./world.mjs";
+import { ask as asked, axeFinds, browse, mlflow, shoot, World } from "./world.mjs";
 
 let world, tab, page;
 const open = (path) => page.goto(`${world.url}/studio/default${path}`);
@@ -11,15 +11,8 @@ const sees = (text, within = "main") => page.locator(within).getByText(text).fir
 const examples = new URL("../../examples/", import.meta.url).pathname;
 const RUNS = 240;
 
-/** Asks the server as its owner does, past the browser's session. */
-async function ask(method, path, body) {
-  const headers = { authorization: `Bearer ${world.token()}` };
-  const answer = await tab.context.request.fetch(`${world.url}${path}`, { method, headers, data: body });
-  assert.ok(answer.ok(), `${method} ${path}: ${answer.status()} ${await answer.text()}`);
-  return answer.json();
-}
-
-const track = (path, body) => ask("POST", `/mlflow/v2.0${world.names}/api/2.0/mlflow/${path}`, body);
+const ask = (method, path, body) => asked(world, tab, method, path, body);
+const track = (path, body) => mlflow(world, tab, path, body);
 
 /** A run that is no job. */
 async function run(name, start) {

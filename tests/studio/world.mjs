@@ -1,4 +1,5 @@
 // A real server with real jobs, and a real browser in front of it.
+import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
@@ -158,6 +159,18 @@ export async function browse(options = {}) {
   page.on("request", (request) => !/^(blob|data):/.test(request.url()) && origins.add(new URL(request.url()).origin));
   return { browser, context, page, faults, origins };
 }
+
+/** Asks the server as its owner does, past the browser's session. */
+export async function ask(world, tab, method, path, data) {
+  const headers = { authorization: `Bearer ${world.token()}` };
+  const answer = await tab.context.request.fetch(`${world.url}${path}`, { method, headers, data });
+  assert.ok(answer.ok(), `${method} ${path}: ${answer.status()} ${await answer.text()}`);
+  return answer.json();
+}
+
+/** A call of MLflow's API by a program. */
+export const mlflow = (world, tab, path, body) =>
+  ask(world, tab, "POST", `/mlflow/v2.0${world.names}/api/2.0/mlflow/${path}`, body);
 
 /** What axe finds serious on a page. */
 export async function axeFinds(page) {
