@@ -1,4 +1,4 @@
-"""What needs a real GPU: detection, a CUDA job, two jobs that take turns on one GPU, sampled utilisation.
+"""What needs a real GPU: detection, a CUDA job, two jobs that take turns on one GPU, sampled utilisation, nodes with GPUs of their own.
 
 Usage: PEREGRINE_BIN=... tests/gpu/run.py   (on a machine with an NVIDIA GPU and a python3 that has PyTorch)
 """
@@ -30,7 +30,7 @@ JOB = """$schema: https://azuremlschemas.azureedge.net/latest/commandJob.schema.
 command: {command}
 code: ./src
 environment: {{image: mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu20.04}}
-resources: {{instance_type: {kind}}}
+{where}
 """
 
 
@@ -41,8 +41,8 @@ def run(*args):
     return done.stdout
 
 
-def submit(command, kind):
-    (FOLDER / "job.yml").write_text(JOB.format(command=command, kind=kind))
+def submit(command, where):
+    (FOLDER / "job.yml").write_text(JOB.format(command=command, where=where))
     return json.loads(run("job", "create", "-f", "job.yml", "-o", "json"))["name"]
 
 
@@ -69,8 +69,10 @@ for _ in range(100):
 print("node:", json.dumps(nodes[0]))
 assert "gpu" in run("compute", "show", "-n", "local", "-o", "json")
 
-blind = submit("python3 -c \"import torch; print('sees', torch.cuda.device_count())\"", "defaultinstancetype")
-first, second = submit("python3 train.py", "gpu"), submit("python3 train.py", "gpu")
+LOOK = "python3 -c \"import torch; print('sees', torch.cuda.device_count())\""
+GPU = "resources: {instance_type: gpu}"
+blind = submit(LOOK, "resources: {instance_type: defaultinstancetype}")
+first, second = submit("python3 train.py", GPU), submit("python3 train.py", GPU)
 time.sleep(9)
 why = json.loads(run("job", "why", "-n", second, "-o", "json"))
 print("second waits:", why["status"], "-", why["note"])
@@ -92,6 +94,15 @@ rows = [json.loads(row[0]) for row in sqlite3.connect(f"file:{db}?mode=ro", uri=
 peak = max(gpu["utilization_percent"] for row in rows for gpu in row["gpus"])
 print(f"samples: {len(rows)}, peak GPU utilisation {peak}%, memory {max(g['memory_used_bytes'] for r in rows for g in r['gpus']) >> 20} MiB")
 assert peak > 50
+
+# Nodes that share this machine see the GPUs of their size and no others.
+for name, size, seen in (("gpus", "Standard_NC6s_v3", 1), ("cpus", "Standard_D1_v2", 0)):
+    (FOLDER / "cluster.yml").write_text(f"name: {name}\ntype: amlcompute\nsize: {size}\nmax_instances: 1\n")
+    run("compute", "create", "-f", "cluster.yml")
+    job = submit(LOOK, f"compute: azureml:{name}")
+    assert ended(job)["status"] == "Completed" and f"sees {seen}" in log(job), log(job)
+    print(f"a node of size {size} sees {seen} GPUs")
+    run("compute", "delete", "-n", name, "--yes")
 print(run("doctor"))
 run("server", "stop")
 print("1 passed, 0 failed")

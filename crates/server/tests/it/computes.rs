@@ -263,7 +263,7 @@ async fn crew(server: &Server) {
         gangs: "steward".into(),
         grows: true,
         nodes: vec![ClusterNode { name: "n".into(), ready: true, allocatable: each, ..ClusterNode::default() }],
-        instance_types: vec![ClusterInstanceType { name: "default".into(), ..kind.clone() }, kind],
+        instance_types: vec![ClusterInstanceType { name: "defaultinstancetype".into(), ..kind }],
         ..ClusterFacts::default()
     };
     let now = server::clock::now();
