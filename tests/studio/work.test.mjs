@@ -256,7 +256,7 @@ test("attaching ends in checks and in what to do about them", async () => {
   await sees(/peregrine extension install --cluster-name lab-cluster/);
   await page.getByRole("button", { name: "A machine over SSH…" }).click();
   await page.getByLabel("Name of the target").fill("box");
-  await page.getByLabel("Address").fill("127.0.0.1");
+  await page.getByRole("textbox", { name: "Address" }).fill("127.0.0.1");
   // Where nothing listens.
   await page.getByLabel("Port").fill("1");
   await page.getByRole("textbox", { name: /^User/ }).fill("ada");
