@@ -1,5 +1,6 @@
 // How the table of jobs is asked: a filter with completion, columns, and views that are kept.
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
+import { recall, remember } from "../../parts/kept.ts";
 import { ask } from "../../parts/place.ts";
 
 const ATTRIBUTES = ["attributes.status", "attributes.run_name", "attributes.start_time", "attributes.user_id"];
@@ -107,11 +108,22 @@ export function Chooser({ seen, chosen, set }: { seen: string[]; chosen: string[
 
 const KEPT = "views";
 
+/** What is kept, as far as it can be read: a browser's store may hold anything. */
+function kept(): Record<string, string> {
+  try {
+    const found: unknown = JSON.parse(recall(KEPT) ?? "{}");
+    const pairs = typeof found === "object" && found !== null && !Array.isArray(found) ? Object.entries(found) : [];
+    return Object.fromEntries(pairs.filter((pair): pair is [string, string] => typeof pair[1] === "string"));
+  } catch {
+    return {};
+  }
+}
+
 /** Views are addresses with a name, kept in this browser. */
 export function Views() {
-  const [views, setViews] = useState<Record<string, string>>(() => JSON.parse(localStorage.getItem(KEPT) ?? "{}") as Record<string, string>);
+  const [views, setViews] = useState(kept);
   const put = (next: Record<string, string>) => {
-    localStorage.setItem(KEPT, JSON.stringify(next));
+    remember(KEPT, JSON.stringify(next));
     setViews(next);
   };
   const keep = () => {
