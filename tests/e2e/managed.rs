@@ -294,8 +294,8 @@ fn a_program_that_fails_hangs_and_lies_still_brings_nodes_in_the_end() {
     assert!(agents(&home).is_empty());
     assert_eq!(
         fs::read_dir(&folder).unwrap().count(),
-        2 + others.len(),
-        "calls and mode are left, and what is another's"
+        3 + others.len(),
+        "calls, mode and tier are left, and what is another's"
     );
 }
 
