@@ -3,7 +3,11 @@
 
 mod corpus;
 mod lost;
+mod pass;
 mod pods;
+mod program;
+
+pub(crate) use program::provider;
 
 use crate::{
     faults::machine::SmallDisk,
@@ -12,7 +16,7 @@ use crate::{
     ssh::Machine,
 };
 use serde_json::Value;
-use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Command};
+use std::{fs, process::Command};
 
 pub(crate) const ON: &str = "compute: azureml:crew";
 
@@ -208,97 +212,6 @@ fn a_job_of_higher_priority_takes_the_node_of_one_of_lower_which_goes_on_where_i
     home.until("a clean machine", || agents(&home).is_empty());
 }
 
-/// A program that brings nodes as processes; `mode` says how badly.
-pub(crate) fn provider(home: &Home) -> PathBuf {
-    let folder = home.path().join("cloud");
-    fs::create_dir_all(&folder).unwrap();
-    fs::create_dir_all(home.home().join("providers")).unwrap();
-    let program = home.home().join("providers/lab");
-    let text = format!(
-        r#"#!/bin/sh
-cd {folder} || exit 1
-echo "$@" >> calls
-case "$1" in
-list)
-  for n in crew-*; do
-    [ -d "$n" ] || continue
-    if [ -e "$n/back" ]; then echo "$n leaving $(cat "$n/back")"; else echo "$n"; fi
-  done
-  exit 0 ;;
-delete)
-  for p in "$2"/pid "$2"/pid2; do [ -e "$p" ] && kill -9 "$(cat "$p")" 2>/dev/null; done
-  rm -rf "$2"; exit 0 ;;
-esac
-mode=$(head -n 1 mode); sed -i 1d mode
-case "$mode" in
-fail) echo "no quota for $2" >&2; exit 7 ;;
-hang) sleep 300 ;;
-lie) exit 0 ;;
-esac
-mkdir "$2" || exit 0
-echo "$PEREGRINE_TIER" > tier
-if [ "$mode" = twice ]; then
-  export PEREGRINE_TOP="$PWD/$2/top2"
-  setsid nohup {binary} agent node --home "$PWD/$2/second" > "$2/log2" 2>&1 < /dev/null &
-  echo $! > "$2/pid2"
-fi
-export PEREGRINE_TOP="$PWD/$2/top"
-setsid nohup {binary} agent node --home "$PWD/$2" > "$2/log" 2>&1 < /dev/null &
-echo $! > "$2/pid"
-"#,
-        folder = folder.display(),
-        binary = binary().display(),
-    );
-    fs::write(&program, text).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    folder
-}
-
-#[test]
-fn a_program_that_fails_hangs_and_lies_still_brings_nodes_in_the_end() {
-    let home = Home::new();
-    let folder = provider(&home);
-    fs::write(folder.join("mode"), "fail\nhang\nlie\n").unwrap();
-    home.file("crew.yml", "name: crew\ntype: amlcompute\nmax_instances: 2\nprovider: {type: command, program: ../x}\n");
-    home.run(&["compute", "create", "-f", "crew.yml"]).must(2, &["`../x` is not the name of a program"]);
-    home.file(
-        "crew.yml",
-        "name: crew\ntype: amlcompute\nmax_instances: 2\nprovider: {type: command, program: absent}\n",
-    );
-    home.run(&["compute", "create", "-f", "crew.yml"]).must(2, &["`absent list` does not start"]);
-    // Machines of other clusters that the program serves too.
-    let others = ["crew-0000ff", "crew-big-0000ff", "crew-ffffffff-0000ff"];
-    others.iter().for_each(|name| fs::create_dir_all(folder.join(name)).unwrap());
-    create(
-        &home,
-        "max_instances: 2\nidle_time_before_scale_down: 300\nprovider: {type: command, program: lab, timeout_seconds: 2}",
-    );
-    home.begin("work", "echo done", ON);
-    home.until("the first reason", || why(&home, "work").contains("no quota for crew-"));
-    // A machine that was made for this cluster and that nobody knows of.
-    let calls = fs::read_to_string(folder.join("calls")).unwrap();
-    let named = calls.lines().find_map(|line| line.strip_prefix("create ")).unwrap();
-    let orphan = format!("{}0000ff", &named[..named.len() - 6]);
-    fs::create_dir_all(folder.join(&orphan)).unwrap();
-    assert_eq!(home.ended("work")["status"], "Completed", "{}", why(&home, "work"));
-    let calls = fs::read_to_string(folder.join("calls")).unwrap();
-    // One that failed, one that hung, one that lied, one that came: each under a name of its own, each taken away if it may be there.
-    let made: Vec<&str> = calls.lines().filter_map(|line| line.strip_prefix("create ")).collect();
-    assert_eq!(made.len(), 4, "{calls}");
-    assert!(made[..2].iter().all(|name| calls.contains(&format!("delete {name}"))), "{calls}");
-    home.until("the orphan to go", || !folder.join(&orphan).exists());
-    let shown = home.json(&["compute", "show", "-n", "crew"]);
-    assert!(shown["errors"].as_array().is_some_and(|errors| !errors.is_empty()), "{shown}");
-    home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
-    assert!(others.iter().all(|name| folder.join(name).exists()), "what is another's stays");
-    assert!(agents(&home).is_empty());
-    assert_eq!(
-        fs::read_dir(&folder).unwrap().count(),
-        3 + others.len(),
-        "calls, mode and tier are left, and what is another's"
-    );
-}
-
 #[test]
 fn machines_over_ssh_are_nodes_one_each() {
     let home = Home::new();
@@ -329,120 +242,6 @@ fn machines_over_ssh_are_nodes_one_each() {
     assert_eq!(home.ended("second")["status"], "Completed", "{}", why(&home, "second"));
     home.until("the node to go", || agents(&home).is_empty());
     home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
-}
-
-/// The files in which nodes keep what speaks for them.
-fn passes(home: &Home) -> Vec<PathBuf> {
-    let clusters = fs::read_dir(home.home().join("n")).into_iter().flatten().flatten();
-    let nodes = clusters.flat_map(|cluster| fs::read_dir(cluster.path()).unwrap().flatten());
-    nodes.map(|node| node.path().join("pass")).filter(|file| file.is_file()).collect()
-}
-
-#[test]
-fn a_node_works_by_a_certificate_that_is_renewed_and_dies_with_the_node() {
-    let home = Home::new();
-    home.configure("[server]\nnode_certificate_seconds = 10\n");
-    create(&home, "max_instances: 1\nidle_time_before_scale_down: 300");
-    home.begin("steps", "for i in $(seq 15); do echo step $i; sleep 1; done", ON);
-    home.until_status("steps", "Running");
-    let file = passes(&home).pop().expect("a node keeps what speaks for it");
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    let first = fs::read_to_string(&file).unwrap();
-    assert!(first.starts_with("node.@default/crew/crew-") && first.contains("PRIVATE KEY"), "no token: {first:.40}");
-    // While the job runs it outlives its certificate, and the loss of its node's process and of the server.
-    home.until("another certificate", || fs::read_to_string(&file).is_ok_and(|now| now != first));
-    assert!(signal(agents(&home)[0], "KILL"));
-    // The next server gives certificates that are good for long, however slow this machine is.
-    home.configure("[server]\nnode_certificate_seconds = 3600\n");
-    assert!(home.kill("server"));
-    assert_eq!(home.ended("steps")["status"], "Completed", "{}", why(&home, "steps"));
-    let all: String = (1..=15).map(|n| format!("step {n}\n")).collect();
-    assert_eq!(home.log("steps"), all, "{}", why(&home, "steps"));
-    let hello = home.stream("echo hello", ON);
-    assert_eq!((hello.code, hello.out.as_str()), (Some(0), "hello\n"), "{}", hello.err);
-
-    // Whoever has copied everything of a node has nothing once the node is gone.
-    let stolen = home.path().join("stolen.pem");
-    let mut copied = String::new();
-    home.until("one that is good for longer than this test takes", || {
-        copied = fs::read_to_string(&file).unwrap_or_default();
-        let Some((_, identity)) = copied.split_once('\n') else { return false };
-        fs::write(&stolen, identity).unwrap();
-        let asked = Command::new("openssl").args(["x509", "-noout", "-checkend", "1200", "-in"]).arg(&stolen).output();
-        asked.unwrap().status.success()
-    });
-    let (claim, _) = copied.split_once('\n').unwrap();
-    let poll = || {
-        let url = home.json(&["server", "status"])["url"].as_str().unwrap().to_owned();
-        let mut curl = Command::new("curl");
-        curl.args(["--silent", "--max-time", "30", "--output", "/dev/null", "--write-out", "%{http_code}"]);
-        curl.arg("--cacert").arg(home.home().join("keys/authority.pem")).arg("--cert").arg(&stolen);
-        curl.args(["-H", &format!("authorization: Bearer {claim}"), "-H", "content-type: application/json"]);
-        curl.args(["-d", r#"{"facts": {}, "holds": [], "keeps": []}"#, &format!("{url}/node/v1/poll")]);
-        crate::harness::said(curl.output().unwrap()).out
-    };
-    assert_eq!(poll(), "200");
-    home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
-    assert_eq!(poll(), "401");
-}
-
-/// Ends TLS and passes on what is in it, as a proxy in front of the server does.
-const PROXY: &str = r#"
-import socket, ssl, sys, threading
-listen, behind, cert, key = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
-trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-trust.load_cert_chain(cert, key)
-def copy(one, other):
-    try:
-        while data := one.recv(65536):
-            other.sendall(data)
-    except OSError:
-        pass
-    for end in (one, other):
-        try: end.shutdown(socket.SHUT_RDWR)
-        except OSError: pass
-def serve(raw):
-    try:
-        caller = trust.wrap_socket(raw, server_side=True)
-        server = socket.create_connection(("127.0.0.1", behind))
-    except OSError:
-        return raw.close()
-    threading.Thread(target=copy, args=(caller, server), daemon=True).start()
-    copy(server, caller)
-door = socket.create_server(("127.0.0.1", listen))
-while True:
-    threading.Thread(target=serve, args=(door.accept()[0],), daemon=True).start()
-"#;
-
-#[test]
-fn behind_a_proxy_that_ends_tls_a_node_goes_on_with_a_token() {
-    let home = Home::new();
-    let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (front, behind) = (free(), free());
-    home.configure(&format!("[server]\nhttp = \"127.0.0.1:{behind}\"\n"));
-    home.ok(&["server", "start", "-o", "none"]);
-    let script = home.file("home/proxy.py", PROXY);
-    let mut proxy = Command::new("python3");
-    proxy.arg(script).args([front.to_string(), behind.to_string()]);
-    let mut proxy =
-        proxy.args(["server.pem", "server.key"].map(|key| home.home().join("keys").join(key))).spawn().unwrap();
-    let folder = provider(&home);
-    fs::write(folder.join("mode"), "").unwrap();
-    let through = format!("server_url: 'https://127.0.0.1:{front}'");
-    create(
-        &home,
-        &format!("max_instances: 1\nprovider: {{type: command, program: lab, timeout_seconds: 5, {through}}}"),
-    );
-    home.begin("work", "echo done", ON);
-    let ended = home.ended("work");
-    let node = fs::read_dir(&folder).unwrap().flatten().find(|entry| entry.path().join("log").exists()).unwrap();
-    let log = fs::read_to_string(node.path().join("log")).unwrap();
-    assert_eq!(ended["status"], "Completed", "{}\n{log}", why(&home, "work"));
-    assert!(log.contains("TLS ends before the server"), "{log}");
-    home.ok(&["compute", "delete", "-n", "crew", "--yes"]);
-    leave_nothing(&folder);
-    proxy.kill().unwrap();
-    proxy.wait().unwrap();
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! be built, the tests say so and pass.
 
 mod alone;
-mod blue_green;
+pub(crate) mod blue_green;
 mod codes;
 mod corpus;
 mod faults;

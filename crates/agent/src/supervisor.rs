@@ -256,12 +256,8 @@ impl Supervisor {
         let one = |(attempt, active): (&AttemptId, &Active)| {
             let life = self.cx.journal.life(attempt);
             let limit = life.as_ref().and_then(|life| life.assignment.plan.timeout_seconds);
-            let begun = life.and_then(|life| life.run).map(|run| run.started_at);
-            let ends_by = limit.zip(begun).map(|(seconds, begun)| {
-                let limit = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000);
-                domain::Timestamp(begun.0.saturating_add(limit))
-            });
-            Running { has: active.needs, ends_by }
+            let began = life.and_then(|life| life.run).map(|run| run.started_at);
+            Running::of(active.needs, began, limit)
         };
         self.active.iter().filter(|(_, active)| !active.over).map(one).collect()
     }

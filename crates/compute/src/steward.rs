@@ -277,7 +277,6 @@ fn told(part: &Part) -> Option<ClusterWhat> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::cluster::ClusterTarget;
 
     struct Place(Vec<String>);
 
@@ -305,28 +304,7 @@ mod tests {
     }
 
     fn launch(seq: i64, user: &str, priority: i64, turn: i64) -> Launch {
-        Launch {
-            attempt: AttemptId::of(seq, 0),
-            number: 0,
-            target: ClusterTarget::default(),
-            job: domain::JobName::parse("job").unwrap(),
-            parent: None,
-            display_name: String::new(),
-            user: user.to_owned(),
-            priority,
-            turn,
-            timeout_seconds: None,
-            parts: 1,
-            instance_type: String::new(),
-            image: String::new(),
-            shm_bytes: None,
-            deadline_seconds: None,
-            server: String::new(),
-            authority: String::new(),
-            token: String::new(),
-            labels: BTreeMap::new(),
-            replica: None,
-        }
+        Launch { user: user.to_owned(), priority, turn, ..Launch::fixture(AttemptId::of(seq, 0)) }
     }
 
     #[tokio::test]

@@ -178,6 +178,34 @@ pub struct Launch {
     pub replica: Option<ReplicaPod>,
 }
 
+impl Launch {
+    /// An attempt of one part that asks for nothing, for tests to begin with.
+    pub fn fixture(attempt: AttemptId) -> Launch {
+        Launch {
+            attempt,
+            number: 0,
+            target: ClusterTarget::default(),
+            job: JobName::parse("calm_lion").expect("letters and a line make a name"),
+            parent: None,
+            display_name: String::new(),
+            user: "ann".into(),
+            priority: 0,
+            turn: 0,
+            timeout_seconds: None,
+            parts: 1,
+            instance_type: String::new(),
+            image: String::new(),
+            shm_bytes: None,
+            deadline_seconds: None,
+            server: String::new(),
+            authority: String::new(),
+            token: "hush".into(),
+            labels: BTreeMap::new(),
+            replica: None,
+        }
+    }
+}
+
 /// What the cluster is shown of a replica of a deployment. Whether routers use it is told by the agent inside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplicaPod {

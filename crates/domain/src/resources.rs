@@ -28,6 +28,11 @@ pub struct InstanceType {
 pub const DEFAULT_INSTANCE_TYPE: &str = "defaultinstancetype";
 
 impl Resources {
+    /// So many places, where whole nodes or slots are what is counted.
+    pub fn places(count: u64) -> Resources {
+        Resources { cpu_milli: count, ..Resources::default() }
+    }
+
     pub fn fits_in(&self, free: &Resources) -> bool {
         self.cpu_milli <= free.cpu_milli && self.memory_bytes <= free.memory_bytes && self.gpus <= free.gpus
     }

@@ -12,24 +12,13 @@ use crate::{
     corpus::{copy, corpus},
     harness::said,
     sdk::{NEWEST, variables, venv},
+    serving::blue_green::{FACTOR, UNLIKELY},
     skip::skip,
 };
 use serde_json::json;
 use std::{path::Path, process::Command};
 
-const SCORE: &str = r#"import json, os, pathlib
-
-def init():
-    global FACTOR
-    FACTOR = float(next(pathlib.Path(os.environ["AZUREML_MODEL_DIR"]).glob("*/factor.txt")).read_text())
-
-def run(data):
-    print("asked for", data, flush=True)
-    return {"scores": [FACTOR * x for x in json.loads(data)["data"]]}
-"#;
 const FILES: &str = "cli/endpoints/online/kubernetes/kubernetes-";
-/// What chi-square with one degree of freedom exceeds once in a thousand fair trials.
-const UNLIKELY: f64 = 10.83;
 
 /// The files of the endpoint, of blue and of green, and an environment that the cluster has; `None` without the corpus.
 fn files(lab: &Lab) -> Option<[String; 3]> {
@@ -40,7 +29,7 @@ fn files(lab: &Lab) -> Option<[String; 3]> {
     let file = |name: &str, beside: &[(&str, &str)]| copy(lab.home, &corpus, &format!("{FILES}{name}.yml"), beside);
     let beside = |model: u8, factor| {
         let of = |file: &str| format!("../model-{model}/{file}");
-        [(of("model/factor.txt"), factor), (of("onlinescoring/score.py"), SCORE)]
+        [(of("model/factor.txt"), factor), (of("onlinescoring/score.py"), FACTOR)]
     };
     let deployment = |name: &str, beside: [(String, &str); 2]| {
         file(&format!("{name}-deployment"), &beside.each_ref().map(|(path, text)| (path.as_str(), *text)))

@@ -14,7 +14,7 @@ use std::{path::Path, process::Command};
 const ROOMY: &str = "request_settings: {max_concurrent_requests_per_instance: 4, max_queue_wait_ms: 20000, \
                      request_timeout_ms: 20000}";
 /// What chi-square with one degree of freedom exceeds once in a thousand fair trials.
-const UNLIKELY: f64 = 10.83;
+pub(crate) const UNLIKELY: f64 = 10.83;
 
 #[test]
 fn blue_becomes_green_without_a_change_for_callers() {
@@ -64,7 +64,7 @@ fn blue_becomes_green_without_a_change_for_callers() {
 }
 
 /// Multiplies by what its model says.
-const FACTOR: &str = r#"import json, os, pathlib
+pub(crate) const FACTOR: &str = r#"import json, os, pathlib
 
 def init():
     global FACTOR

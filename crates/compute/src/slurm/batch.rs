@@ -209,9 +209,8 @@ fn words(attempts: &[AttemptId]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::{JobName, Resources, cluster::ClusterTarget};
+    use domain::Resources;
     use std::{
-        collections::BTreeMap,
         fs,
         os::unix::fs::PermissionsExt,
         path::Path,
@@ -219,28 +218,7 @@ mod tests {
     };
 
     fn attempt() -> Launch {
-        Launch {
-            attempt: AttemptId::parse("att_1_0").unwrap(),
-            number: 0,
-            target: ClusterTarget::default(),
-            job: JobName::parse("job").unwrap(),
-            parent: None,
-            display_name: String::new(),
-            user: String::new(),
-            priority: 0,
-            turn: 0,
-            timeout_seconds: None,
-            parts: 1,
-            instance_type: String::new(),
-            image: String::new(),
-            shm_bytes: None,
-            deadline_seconds: None,
-            server: String::new(),
-            authority: String::new(),
-            token: "secret".to_owned(),
-            labels: BTreeMap::new(),
-            replica: None,
-        }
+        Launch { token: "secret".to_owned(), ..Launch::fixture(AttemptId::of(1, 0)) }
     }
 
     /// A command of Slurm's that is a script of ours.

@@ -9,6 +9,7 @@ use domain::{
     sharing::backfill::{self, Promise, Running},
 };
 use std::collections::{BTreeMap, HashMap};
+use store::HolderJob;
 
 /// The first attempt that there are not enough nodes for, as of the last look.
 #[derive(Default)]
@@ -44,8 +45,8 @@ impl<P: Provider> Managed<P> {
             Some(known) => known,
             None => {
                 let running = self.running().await?;
-                let free = nodes(u32::try_from(self.idle.len()).unwrap_or(u32::MAX));
-                let found = backfill::begins_by(&nodes(needs), &free, &running);
+                let free = Resources::places(self.idle.len() as u64);
+                let found = backfill::begins_by(&Resources::places(needs.into()), &free, &running);
                 self.line.promise.keep(&first, found)
             }
         };
@@ -71,26 +72,17 @@ impl<P: Provider> Managed<P> {
     async fn running(&self) -> Result<Vec<Running>, Trouble> {
         let cluster = self.settings.cluster.clone();
         let holders = self.store.read(move |tx| tx.holders(&cluster)).await.map_err(stored)?;
-        let ends = |(started, seconds): (Timestamp, u64)| {
-            Timestamp(started.0.saturating_add(i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000)))
+        let held = |one: &HolderJob| {
+            let running = Running::of(Resources::places(1), one.job.state.started_at(), one.timeout);
+            Some((one.job.state.attempt()?.clone(), running.ends_by))
         };
-        let ends: HashMap<AttemptId, Timestamp> = holders
-            .into_iter()
-            .filter_map(|one| {
-                Some((one.job.state.attempt()?.clone(), ends((one.job.state.started_at()?, one.timeout?))))
-            })
-            .collect();
+        let ends: HashMap<AttemptId, Option<Timestamp>> = holders.iter().filter_map(held).collect();
         let mut by_node: BTreeMap<&str, Option<Timestamp>> = BTreeMap::new();
         for part in &self.parts {
-            let end = ends.get(&part.attempt).copied();
+            let end = ends.get(&part.attempt).copied().flatten();
             let known = by_node.entry(&part.machine).or_insert(end);
             *known = known.zip(end).map(|(one, other)| one.max(other));
         }
-        Ok(by_node.into_values().map(|ends_by| Running { has: nodes(1), ends_by }).collect())
+        Ok(by_node.into_values().map(|ends_by| Running { has: Resources::places(1), ends_by }).collect())
     }
-}
-
-/// Nodes as an amount.
-fn nodes(count: u32) -> Resources {
-    Resources { cpu_milli: count.into(), ..Resources::default() }
 }

@@ -2,7 +2,7 @@
 
 use controller::{Context, give_up_checks, tick};
 use domain::{
-    JobName, Plan, Resources, Timestamp,
+    Plan, Resources, Timestamp,
     cluster::{ClusterTarget, Finding},
     report::NodeFacts,
 };
@@ -18,23 +18,10 @@ fn now() -> Timestamp {
 }
 
 fn job(name: &str, cluster: &str) -> NewJob {
-    NewJob {
-        workspace: "w".into(),
-        name: JobName::parse(name).unwrap(),
-        body: "{}".into(),
-        plan: Plan { requests: Resources { cpu_milli: 1000, ..Resources::default() }, ..Plan::default() },
-        kind: "Command",
-        experiment: "e".into(),
-        target: if cluster == HERE { "local" } else { "there" }.into(),
-        cluster: cluster.into(),
-        priority: 2,
-        max_retries: 0,
-        registers: false,
-        created_by: "me".into(),
-        at: now(),
-        parent: None,
-        reused: None,
-    }
+    let requests = Resources { cpu_milli: 1000, ..Resources::default() };
+    let target = if cluster == HERE { "local" } else { "there" }.into();
+    let plan = Plan { requests, ..Plan::default() };
+    NewJob { plan, target, cluster: cluster.into(), ..crate::job(name, now()) }
 }
 
 /// This machine, and clusters `lab` and `edge`, with `jobs` jobs each.

@@ -1,27 +1,12 @@
 //! The front of the queue.
 
 use controller::tick;
-use domain::{JobName, Plan, Resources, Timestamp, report::NodeFacts};
-use store::{HERE, NewJob};
+use domain::{Plan, Resources, Timestamp, report::NodeFacts};
+use store::NewJob;
 
 fn job(name: &str, cpus: u64) -> NewJob {
-    NewJob {
-        workspace: "w".into(),
-        name: JobName::parse(name).unwrap(),
-        body: "{}".into(),
-        plan: Plan { requests: Resources { cpu_milli: cpus * 1000, ..Resources::default() }, ..Plan::default() },
-        kind: "Command",
-        experiment: "e".into(),
-        target: "local".into(),
-        cluster: HERE.into(),
-        priority: 2,
-        max_retries: 0,
-        registers: false,
-        created_by: "me".into(),
-        at: Timestamp(0),
-        parent: None,
-        reused: None,
-    }
+    let requests = Resources { cpu_milli: cpus * 1000, ..Resources::default() };
+    NewJob { plan: Plan { requests, ..Plan::default() }, ..crate::job(name, Timestamp(0)) }
 }
 
 #[tokio::test]

@@ -18,9 +18,9 @@ mod sweeps;
 mod upkeep;
 
 use controller::{Context, NoRouters, Sharing};
-use domain::Timestamp;
+use domain::{JobName, Plan, Timestamp};
 use std::sync::Arc;
-use store::{Database, PostgresAddress, Store};
+use store::{Database, HERE, NOWHERE, NewJob, PostgresAddress, Store};
 use tempfile::TempDir;
 
 const SHARING: Sharing = Sharing { half_life_ms: 86_400_000, preempt: false };
@@ -36,6 +36,32 @@ fn context(store: Store, clock: fn() -> Timestamp) -> Context {
         clock,
         sharing: SHARING,
     }
+}
+
+/// A command for this machine that asks for nothing.
+fn job(name: &str, at: Timestamp) -> NewJob {
+    NewJob {
+        workspace: "w".into(),
+        name: JobName::parse(name).unwrap(),
+        body: "{}".into(),
+        plan: Plan::default(),
+        kind: "Command",
+        experiment: "e".into(),
+        target: "local".into(),
+        cluster: HERE.into(),
+        priority: 2,
+        max_retries: 0,
+        registers: false,
+        created_by: "me".into(),
+        at,
+        parent: None,
+        reused: None,
+    }
+}
+
+/// A job that consists of others, and that no node is offered.
+fn leader(name: &str, kind: &'static str, at: Timestamp) -> NewJob {
+    NewJob { kind, target: String::new(), cluster: NOWHERE.into(), ..job(name, at) }
 }
 
 /// A folder, and the database that belongs to it.

@@ -8,7 +8,7 @@ use compute::{Found, Health, Listing, Order, Provider, Site, Started, Trouble};
 use controller::{Managed, ManagedSettings};
 use domain::{
     AttemptId, Resources, Timestamp,
-    cluster::{ClusterTarget, Finding, Launch},
+    cluster::{Finding, Launch},
     machine::{PartFate, Standing},
 };
 use planner::nodes::Bounds;
@@ -169,26 +169,9 @@ struct Job {
 
 fn launch(seq: usize, job: &Job) -> Launch {
     Launch {
-        attempt: AttemptId::parse(&format!("att_{}_{}", seq + 1, job.number)).unwrap(),
         number: job.number,
-        target: ClusterTarget::default(),
-        job: domain::JobName::parse("job").unwrap(),
-        parent: None,
-        display_name: String::new(),
-        user: String::new(),
-        priority: 0,
-        turn: 0,
-        timeout_seconds: None,
         parts: job.parts,
-        instance_type: String::new(),
-        image: String::new(),
-        shm_bytes: None,
-        deadline_seconds: None,
-        server: String::new(),
-        authority: String::new(),
-        token: String::new(),
-        labels: BTreeMap::new(),
-        replica: None,
+        ..Launch::fixture(AttemptId::parse(&format!("att_{}_{}", seq + 1, job.number)).unwrap())
     }
 }
 

@@ -12,7 +12,7 @@ use domain::{
     pipeline::{Condition, Each, Fallback, Graph, ITEMS, Limited, Settings, Source, Step, StepJob},
 };
 use std::{cell::Cell, collections::HashMap};
-use store::{Child, HERE, NOWHERE, NewJob, Store};
+use store::{Child, HERE, NOWHERE, Store};
 
 const SEEDS: u64 = 20;
 
@@ -72,23 +72,7 @@ impl Sim {
         let home = Home::new();
         let store = home.open();
         let led = graph.clone();
-        let new = NewJob {
-            workspace: "w".into(),
-            name: JobName::parse("p").unwrap(),
-            body: "{}".into(),
-            plan: Plan::default(),
-            kind: "Pipeline",
-            experiment: "e".into(),
-            target: String::new(),
-            cluster: NOWHERE.into(),
-            priority: 2,
-            max_retries: 0,
-            registers: false,
-            created_by: "me".into(),
-            at: now(),
-            parent: None,
-            reused: None,
-        };
+        let new = crate::leader("p", "Pipeline", now());
         let accepted = store.write(move |tx| {
             let seq = tx.insert_job(&new)?;
             tx.put_conductor(seq, &led)?;
@@ -207,23 +191,7 @@ async fn the_first_failure_ends_it_with_its_last_lines_and_stops_the_rest() {
 #[tokio::test]
 async fn a_name_that_somebody_took_is_no_hindrance() {
     let mut sim = Sim::of(graph("a", false)).await;
-    let taken = NewJob {
-        workspace: "w".into(),
-        name: JobName::parse("p_a").unwrap(),
-        body: "{}".into(),
-        plan: Plan::default(),
-        kind: "Command",
-        experiment: "e".into(),
-        target: "local".into(),
-        cluster: HERE.into(),
-        priority: 2,
-        max_retries: 0,
-        registers: false,
-        created_by: "me".into(),
-        at: now(),
-        parent: None,
-        reused: None,
-    };
+    let taken = crate::job("p_a", now());
     sim.cx.store.write(move |tx| tx.insert_job(&taken)).await.unwrap();
     sim.round().await;
     assert_eq!(sim.children().await[0].job.name.as_str(), "p_a_2");

@@ -4,13 +4,13 @@
 use super::Home;
 use controller::{Conductors, Context, conduct};
 use domain::{
-    AttemptId, JobEvent, JobName, JobState, Outcome, Place, Plan, PlannedInput, PlannedOutput, Timestamp,
+    AttemptId, JobEvent, JobState, Outcome, Place, Plan, PlannedInput, PlannedOutput, Timestamp,
     assignment::{InputMode, OutputMode},
     pipeline::{Graph, Step, StepJob},
 };
 use serde_json::json;
 use std::{cell::Cell, fs, path::PathBuf, time::Duration};
-use store::{HERE, NOWHERE, NewJob};
+use store::HERE;
 use tempfile::TempDir;
 
 thread_local! {
@@ -87,23 +87,7 @@ impl Shop {
     async fn run(&self, name: &str, asked: &Asked) -> Told {
         let step = Step { name: "s".into(), job: self.step(&format!("{name}_s"), asked), ..Step::default() };
         let graph = Graph { steps: vec![step], ..Graph::default() };
-        let new = NewJob {
-            workspace: "w".into(),
-            name: JobName::parse(name).unwrap(),
-            body: "{}".into(),
-            plan: Plan::default(),
-            kind: "Pipeline",
-            experiment: "e".into(),
-            target: String::new(),
-            cluster: NOWHERE.into(),
-            priority: 2,
-            max_retries: 0,
-            registers: false,
-            created_by: "me".into(),
-            at: now(),
-            parent: None,
-            reused: None,
-        };
+        let new = crate::leader(name, "Pipeline", now());
         let accepted = self.cx.store.write(move |tx| {
             let seq = tx.insert_job(&new)?;
             tx.put_conductor(seq, &graph)?;

@@ -3,7 +3,7 @@
 use crate::SHARING;
 use controller::{Context, Sharing, tick};
 use domain::{
-    JobEvent, JobName, JobState, Outcome, Plan, Resources, Timestamp,
+    JobEvent, JobState, Outcome, Plan, Resources, Timestamp,
     cluster::{ClusterFacts, ClusterInstanceType, Places},
     machine::{MachineFacts, Standing},
     names::TeamName,
@@ -26,23 +26,7 @@ fn plan(cpus: u64) -> Plan {
 }
 
 fn new_job(name: &str) -> NewJob {
-    NewJob {
-        workspace: "w".into(),
-        name: JobName::parse(name).unwrap(),
-        body: "{}".into(),
-        plan: plan(2),
-        kind: "Command",
-        experiment: "e".into(),
-        target: "local".into(),
-        cluster: HERE.into(),
-        priority: 2,
-        max_retries: 0,
-        registers: false,
-        created_by: "ann".into(),
-        at: now(),
-        parent: None,
-        reused: None,
-    }
+    NewJob { plan: plan(2), created_by: "ann".into(), ..crate::job(name, now()) }
 }
 
 struct World {

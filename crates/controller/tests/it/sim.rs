@@ -12,7 +12,7 @@ use super::{Home, seeds};
 use agent::{Agent, CAPACITY};
 use chance::Chance;
 use controller::{Context, WINDOW, tick};
-use domain::{Job, JobName, JobState, Plan, Resources, Timestamp};
+use domain::{Job, JobState, Plan, Resources, Timestamp};
 use std::{
     cell::Cell,
     collections::{BTreeMap, BTreeSet},
@@ -115,21 +115,11 @@ impl Sim {
             };
             let requests = Resources { cpu_milli: cpus * 1000, ..Resources::default() };
             let new = NewJob {
-                workspace: "w".into(),
-                name: JobName::parse(&format!("job-{}", self.submitted)).unwrap(),
-                body: "{}".into(),
                 plan: Plan { requests, ..Plan::default() },
-                kind: "Command",
-                experiment: "sim".into(),
                 target: if self.chance.one_in(15) { "elsewhere" } else { "local" }.into(),
-                cluster: HERE.into(),
                 priority: 1 + i64::try_from(self.chance.below(3)).unwrap(),
                 max_retries: RETRIES,
-                registers: false,
-                created_by: "sim".into(),
-                at: now(),
-                parent: None,
-                reused: None,
+                ..crate::job(&format!("job-{}", self.submitted), now())
             };
             self.cx.store.write(move |tx| tx.insert_job(&new)).await.unwrap();
         }

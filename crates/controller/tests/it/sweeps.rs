@@ -12,7 +12,7 @@ use domain::{
 };
 use serde_json::{Value, json};
 use std::{cell::Cell, collections::BTreeMap};
-use store::{Child, HERE, NOWHERE, NewJob};
+use store::{Child, HERE, NOWHERE};
 
 thread_local! {
     static NOW: Cell<i64> = const { Cell::new(0) };
@@ -63,23 +63,7 @@ impl Sim {
     async fn led(name: &str, kind: &'static str, leader: Value) -> Sim {
         let home = Home::new();
         let store = home.open();
-        let new = NewJob {
-            workspace: "w".into(),
-            name: JobName::parse(name).unwrap(),
-            body: "{}".into(),
-            plan: Plan::default(),
-            kind,
-            experiment: "e".into(),
-            target: String::new(),
-            cluster: NOWHERE.into(),
-            priority: 2,
-            max_retries: 0,
-            registers: false,
-            created_by: "me".into(),
-            at: now(),
-            parent: None,
-            reused: None,
-        };
+        let new = crate::leader(name, kind, now());
         let accepted = store.write(move |tx| {
             let seq = tx.insert_job(&new)?;
             tx.put_conductor(seq, &leader)?;

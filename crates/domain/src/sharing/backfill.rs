@@ -17,6 +17,14 @@ pub struct Running {
     pub ends_by: Option<Timestamp>,
 }
 
+impl Running {
+    /// Something that began at a time, with a time limit in seconds; either may not be so.
+    pub fn of(has: Resources, began: Option<Timestamp>, limit: Option<u64>) -> Running {
+        let ends_by = began.zip(limit).map(|(began, limit)| Timestamp(began.0.saturating_add(millis(limit))));
+        Running { has, ends_by }
+    }
+}
+
 /// When there is room for `needs` at the latest; `None` where nobody knows.
 pub fn begins_by(needs: &Resources, free: &Resources, running: &[Running]) -> Option<Timestamp> {
     let mut ends: Vec<(Timestamp, Resources)> =
@@ -49,8 +57,11 @@ impl Promise {
 /// Whether someone who begins now is gone by the time that was promised.
 pub fn may_pass(timeout_seconds: Option<u64>, promised: Option<Timestamp>, now: Timestamp) -> bool {
     let (Some(limit), Some(promised)) = (timeout_seconds, promised) else { return false };
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX).saturating_mul(1000);
-    now.0.saturating_add(limit).saturating_add(MARGIN_MS) <= promised.0
+    now.0.saturating_add(millis(limit)).saturating_add(MARGIN_MS) <= promised.0
+}
+
+fn millis(seconds: u64) -> i64 {
+    i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000)
 }
 
 /// What somebody who was passed is told.

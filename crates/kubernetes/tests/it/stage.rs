@@ -9,7 +9,7 @@ use crate::{
 };
 use axum::http::Request;
 use domain::{
-    AttemptId, JobName, Timestamp,
+    AttemptId, Timestamp,
     cluster::{ClusterTarget, Launch},
 };
 use kube::{
@@ -300,25 +300,12 @@ pub(crate) fn now() -> Timestamp {
 
 fn launch(attempt: AttemptId, parts: u32, namespace: String) -> Launch {
     Launch {
-        attempt,
-        number: 0,
         target: ClusterTarget { workspace: "ws".into(), compute: "lab".into(), namespace, ..ClusterTarget::default() },
-        job: JobName::parse("calm_lion").unwrap(),
-        parent: None,
         display_name: "calm lion".into(),
-        user: "ann".into(),
-        priority: 0,
-        turn: 0,
-        timeout_seconds: None,
         parts,
         instance_type: TYPE.into(),
         image: "none:1".into(),
-        shm_bytes: None,
-        deadline_seconds: None,
         server: "https://nobody.invalid".into(),
-        authority: String::new(),
-        token: "hush".into(),
-        labels: BTreeMap::new(),
-        replica: None,
+        ..Launch::fixture(attempt)
     }
 }

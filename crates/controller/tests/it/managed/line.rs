@@ -23,20 +23,10 @@ fn node(name: &str) -> MachineRow {
 fn new_job(name: &str, timeout_seconds: Option<u64>) -> NewJob {
     NewJob {
         workspace: "default".into(),
-        name: JobName::parse(name).unwrap(),
-        body: "{}".into(),
         plan: Plan { timeout_seconds, ..Plan::default() },
-        kind: "Command",
-        experiment: "e".into(),
         target: "crew".into(),
         cluster: CLUSTER.into(),
-        priority: 2,
-        max_retries: 0,
-        registers: false,
-        created_by: "me".into(),
-        at: now(),
-        parent: None,
-        reused: None,
+        ..crate::job(name, now())
     }
 }
 

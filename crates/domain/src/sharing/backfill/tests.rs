@@ -3,7 +3,7 @@
 use super::*;
 
 fn nodes(count: u32) -> Resources {
-    Resources { cpu_milli: u64::from(count), ..Resources::default() }
+    Resources::places(count.into())
 }
 
 fn running(count: u32, ends_by: Option<i64>) -> Running {

@@ -6,7 +6,7 @@ use crate::{
     operator::watch::{Change, Seen},
 };
 use axum::{Json, Router, extract::Request};
-use domain::{JobName, cluster::ClusterTarget};
+use domain::cluster::ClusterTarget;
 use kube::runtime::events::Reporter;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -89,26 +89,11 @@ fn attempt() -> AttemptId {
 fn launch() -> Launch {
     let target = ClusterTarget { compute: "lab".into(), namespace: "ml".into(), ..ClusterTarget::default() };
     Launch {
-        attempt: attempt(),
-        number: 0,
         target,
-        job: JobName::parse("calm_lion").unwrap(),
-        parent: None,
-        display_name: String::new(),
-        user: "ann".into(),
-        priority: 0,
-        turn: 0,
-        timeout_seconds: None,
-        parts: 1,
         instance_type: "defaultinstancetype".into(),
         image: "i:1".into(),
-        shm_bytes: None,
-        deadline_seconds: None,
         server: "https://s".into(),
-        authority: String::new(),
-        token: "hush".into(),
-        labels: BTreeMap::new(),
-        replica: None,
+        ..Launch::fixture(attempt())
     }
 }
 

@@ -2,14 +2,12 @@
 
 use super::*;
 use domain::{
-    AttemptId, JobName, Resources,
+    AttemptId, Resources,
     cluster::{ClusterTarget, ReplicaPod},
 };
 
 fn launch(parts: u32) -> Launch {
     Launch {
-        attempt: AttemptId::parse("att_513_0").unwrap(),
-        number: 0,
         target: ClusterTarget {
             resource_group: "rg".into(),
             workspace: "team-a".into(),
@@ -17,13 +15,7 @@ fn launch(parts: u32) -> Launch {
             namespace: "ml".into(),
             ..ClusterTarget::default()
         },
-        job: JobName::parse("calm_lion").unwrap(),
-        parent: None,
         display_name: "Calm lion".into(),
-        user: "ann".into(),
-        priority: 0,
-        turn: 0,
-        timeout_seconds: None,
         parts,
         instance_type: "gpu".into(),
         image: "docker.example/train:1".into(),
@@ -31,9 +23,8 @@ fn launch(parts: u32) -> Launch {
         deadline_seconds: Some(3600),
         server: "https://peregrine.example".into(),
         authority: "PEM".into(),
-        token: "hush".into(),
         labels: BTreeMap::from([("team".into(), "red one".into()), ("peregrine.dev/attempt".into(), "x".into())]),
-        replica: None,
+        ..Launch::fixture(AttemptId::of(513, 0))
     }
 }
 

@@ -158,15 +158,10 @@ impl Counts {
     fn of(self, needs: &Resources, parts: u32) -> Resources {
         match self {
             Counts::Amounts => *needs,
-            Counts::Nodes => places(parts.into()),
-            Counts::Slots => places(1),
+            Counts::Nodes => Resources::places(parts.into()),
+            Counts::Slots => Resources::places(1),
         }
     }
-}
-
-/// So many nodes, or slots, as an amount.
-fn places(count: u64) -> Resources {
-    Resources { cpu_milli: count, ..Resources::default() }
 }
 
 /// How a place is counted and what there is of it in all; `None` before it has said so, or where others do the counting.
@@ -181,10 +176,10 @@ fn all_of(app: &App, tx: &mut Tx<'_>, cluster: &str) -> Result<Option<(Counts, R
         None => false,
     };
     if managed {
-        return Ok(Some((Counts::Nodes, places(kind.fits_now))));
+        return Ok(Some((Counts::Nodes, Resources::places(kind.fits_now))));
     }
     let cores = facts.nodes.iter().map(|node| node.allocatable.cpu_milli).sum::<u64>();
-    Ok(Some((Counts::Slots, places(cores / kind.requests.cpu_milli.max(1)))))
+    Ok(Some((Counts::Slots, Resources::places(cores / kind.requests.cpu_milli.max(1)))))
 }
 
 fn is_managed(row: &ComputeRow) -> bool {
