@@ -7,6 +7,7 @@ mod away;
 mod blue_green;
 mod client;
 mod serving;
+mod strict;
 
 use crate::{
     cluster::Cluster,
@@ -94,6 +95,9 @@ fn jobs_live_on_a_real_node_from_install_to_uninstall() {
         ("the corpus's endpoint", blue_green::the_corpus_by_the_command_line),
         ("no image", an_image_that_is_nowhere_is_said),
         ("the SDK", client::the_sdk_attaches_and_runs),
+        ("new settings", strict::a_job_outlives_new_settings_and_a_second_attach),
+        ("a volume", strict::a_gang_writes_to_a_volume_and_a_later_job_reads_it),
+        ("a pipeline", strict::a_pipeline_orders_what_a_parallel_step_made),
     ];
     let faults: &[Step] = &[
         ("kubelet stopped", away::a_job_ends_although_its_kubelet_has_stopped),

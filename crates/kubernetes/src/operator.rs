@@ -136,7 +136,7 @@ async fn lead(operator: &Operator, client: &Client, seat: &Seat, metrics: &Arc<M
 async fn work(operator: &Operator, client: &Client, seat: &Seat, metrics: &Arc<Metrics>) {
     let (offers, about) = look(operator, client).await;
     let uid = about.uid.clone();
-    let volcano = offers.volcano && uses_volcano(&operator.settings);
+    let gangs = if offers.volcano && uses_volcano(&operator.settings) { "volcano" } else { "gates" };
     let outbox = Arc::new(Outbox::default());
     let reporter = Reporter { controller: names::OPERATOR.to_owned(), instance: Some(operator.identity.clone()) };
     let context = Context {
@@ -149,9 +149,9 @@ async fn work(operator: &Operator, client: &Client, seat: &Seat, metrics: &Arc<M
             ids_are_given: operator.settings.openshift,
             proxy: operator.proxy.clone(),
         }),
-        about: About { gangs: if volcano { "volcano" } else { "gates" }.to_owned(), ..about },
+        about: About { gangs: gangs.to_owned(), ..about },
         namespace: operator.namespace.clone(),
-        volcano,
+        volcano: offers.volcano,
         kueue: offers.kueue,
         clock: operator.clock,
         skew_ms: seat.skew_ms(),
@@ -160,7 +160,7 @@ async fn work(operator: &Operator, client: &Client, seat: &Seat, metrics: &Arc<M
         recorder: Recorder::new(client.clone(), reporter),
     };
     let router = operator.settings.inference.as_ref().map(|_| operator.namespace.clone());
-    let beyond = watch::Beyond { volcano, router };
+    let beyond = watch::Beyond { volcano: offers.volcano, router };
     let (changes, seen) = mpsc::channel(IN_FLIGHT);
     let (answered, answers) = mpsc::channel(1);
     let (holding, held) = channel::channel(None);

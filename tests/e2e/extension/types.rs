@@ -5,7 +5,8 @@ use crate::{
     cluster::Cluster,
     harness::{Home, Said, said},
 };
-use std::process::Command;
+use serde_json::Value;
+use std::{collections::BTreeMap, process::Command};
 
 const HEAD: &str = "apiVersion: amlarc.azureml.com/v1alpha1\nkind: InstanceType\n";
 
@@ -61,16 +62,7 @@ fn files_people_have_apply_and_wrong_ones_are_refused_with_the_reason() {
     let Some(cluster) = Cluster::lease() else { return };
     let _alone = alone();
     let home = Home::new();
-    cluster.ok(&[
-        "apply",
-        "--server-side",
-        "--force-conflicts",
-        "--field-manager",
-        "peregrine",
-        "-f",
-        ours("deploy/crds/instancetypes.yaml").to_str().unwrap(),
-    ]);
-    cluster.until("the definition", || cluster.kubectl(&["get", "instancetypes"]).status.success());
+    define(&cluster);
     for (at, (what, text)) in GOOD.iter().enumerate() {
         let file = home.file("good.yml", &format!("{HEAD}{}", text.replace("NAME", &format!("e2e-{at}"))));
         let file = file.to_str().unwrap();
@@ -94,6 +86,40 @@ fn files_people_have_apply_and_wrong_ones_are_refused_with_the_reason() {
     }
 }
 
+#[test]
+fn types_go_with_the_nodes_there_are_and_ask_for_no_more_than_is_left() {
+    let Some(cluster) = Cluster::lease() else { return };
+    let _alone = alone();
+    let home = Home::new();
+    define(&cluster);
+    let generate = ["compute", "generate-instance-types", "--kubeconfig", cluster.fact("KUBECONFIG")];
+    let types = home.json(&generate);
+    let types: BTreeMap<_, _> = types["items"].as_array().unwrap().iter().map(named).collect();
+    // Fake nodes have 64 cores, 512 GiB and 8 GPUs.
+    for (name, gpus) in [("64cpu512g8gpu", "8"), ("32cpu256g4gpu", "4"), ("16cpu128g2gpu", "2")] {
+        assert_eq!(types[name]["nvidia.com/gpu"], gpus, "{types:#?}");
+    }
+    let cores = cluster.field("node/real", ".status.capacity.cpu");
+    let real = types.iter().find(|(name, _)| name.starts_with(&format!("{cores}cpu")) && !name.ends_with("gpu"));
+    let (_, limits) = real.unwrap_or_else(|| panic!("none is for a node of {cores} cores: {types:#?}"));
+    let mib: u64 = limits["memory"].as_str().unwrap().trim_end_matches("Mi").parse().unwrap();
+    let all: u64 = cluster.field("node/real", ".status.allocatable.memory").trim_end_matches("Ki").parse().unwrap();
+    let share = mib * 1024 * 100 / all;
+    assert!((90..=95).contains(&share), "{share} % of the real node's memory: {limits}");
+
+    let apply = [&generate[..], &["--apply"]].concat();
+    home.ok(&apply);
+    assert_eq!(cluster.field("instancetype/64cpu512g8gpu", ".spec.resources.limits.nvidia\\.com/gpu"), "8");
+    let again = home.json(&apply);
+    assert!(again.as_array().unwrap().iter().all(|one| one["what"] == "unchanged"), "{again}");
+    cluster.ok(&[&["delete", "instancetype"], types.keys().copied().collect::<Vec<_>>().as_slice()].concat());
+}
+
+/// The name of a type, and its limits.
+fn named(one: &Value) -> (&str, &Value) {
+    (one["metadata"]["name"].as_str().unwrap(), &one["spec"]["resources"]["limits"])
+}
+
 /// One file, several types: kubectl takes lists whose items do not say what they are, and so do we.
 fn lists_apply(home: &Home, cluster: &Cluster) {
     let item = |name: &str, gpus: &str| {
@@ -115,6 +141,14 @@ fn lists_apply(home: &Home, cluster: &Cluster) {
     let half = home.file("half.yml", &format!("{head}{}{}", item("e2e-list-d", "0"), item("e2e-list-e", "some")));
     apply(home, cluster, &[half.to_str().unwrap()]).must(2, &["nothing was applied", "`e2e-list-e`"]);
     assert!(!cluster.kubectl(&["get", "instancetype", "e2e-list-d"]).status.success());
+}
+
+/// What instance types are, as this version has it.
+fn define(cluster: &Cluster) {
+    let file = ours("deploy/crds/instancetypes.yaml");
+    let apply = ["apply", "--server-side", "--force-conflicts", "--field-manager", "peregrine", "-f"];
+    cluster.ok(&[&apply[..], &[file.to_str().unwrap()]].concat());
+    cluster.until("the definition", || cluster.kubectl(&["get", "instancetypes"]).status.success());
 }
 
 fn apply(home: &Home, cluster: &Cluster, files: &[&str]) -> Said {

@@ -58,9 +58,10 @@ pub(super) fn behind_a_proxy_everything_goes_through_it(lab: &Lab) {
 }
 
 /// Nothing of a job is left on the cluster.
-fn gone(lab: &Lab, job: &str) {
+pub(super) fn gone(lab: &Lab, job: &str) {
     let label = format!("peregrine.dev/job={job}");
-    lab.until("its pod to be gone", || lab.cluster.ok(&["get", "pods", "-l", &label, "-o", "name"]).is_empty());
+    let of_it = ["get", "pods,vcjob,secrets", "-l", &label, "-o", "name"];
+    lab.until("nothing of it to be left", || lab.cluster.ok(&of_it).is_empty());
 }
 
 /// While it lives, nothing from the cluster reaches the server.

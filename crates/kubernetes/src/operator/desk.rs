@@ -59,7 +59,7 @@ pub(crate) struct Context {
     pub(crate) about: About,
     /// The operator's own namespace.
     pub(crate) namespace: String,
-    /// Volcano is there.
+    /// Volcano is there, and may have gangs from before the settings said otherwise.
     pub(crate) volcano: bool,
     pub(crate) kueue: bool,
     pub(crate) clock: fn() -> Timestamp,
@@ -79,12 +79,17 @@ impl Context {
         Timestamp(self.now().0 + self.skew_ms.load(Ordering::Relaxed))
     }
 
+    /// New gangs are Volcano's.
+    fn gives_to_volcano(&self) -> bool {
+        self.volcano && super::uses_volcano(&self.settings)
+    }
+
     /// Who sees to a gang of this target.
     fn kind(&self, launch: &Launch) -> Kind {
         if self.kueue && launch.target.settings.get("queue").is_some_and(|queue| !queue.is_empty()) {
             return Kind::Kueue;
         }
-        if self.volcano { Kind::Volcano } else { Kind::Gates }
+        if self.gives_to_volcano() { Kind::Volcano } else { Kind::Gates }
     }
 }
 
@@ -197,7 +202,7 @@ impl Desk {
         for check in answer.checks {
             if self.checking.insert(check.id.clone()) {
                 let (client, options) = (self.cx.client.clone(), Arc::clone(&self.cx.options));
-                let (own, volcano) = (self.cx.namespace.clone(), self.cx.volcano);
+                let (own, volcano) = (self.cx.namespace.clone(), self.cx.gives_to_volcano());
                 self.start(async move {
                     Done::Checked(super::check::run(&client, &check, &options, (&own, volcano)).await)
                 });

@@ -267,6 +267,10 @@ impl World {
     }
 
     pub(crate) fn see_claim(&mut self, claim: &ClaimSeen) {
+        if claim.metadata.deletion_timestamp.is_some() {
+            // It stays for as long as pods use it, and takes no new ones: those would wait for ever.
+            return self.lose_claim(&claim.metadata);
+        }
         let Some(key) = claim_key(&claim.metadata) else { return };
         let path = claim.metadata.annotations.as_ref().and_then(|all| all.get(labels::MOUNT_PATH));
         let path = path.cloned().unwrap_or_default();

@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     names,
     operator::watch::{Change, Seen},
+    settings::Gangs,
 };
 use axum::{Json, Router, extract::Request};
 use domain::cluster::ClusterTarget;
@@ -185,6 +186,19 @@ async fn a_claim_with_the_label_reaches_the_pod_and_one_that_cannot_is_told_of()
     let told = told(&desk);
     let [ClusterWhat::Notice { text }] = told.as_slice() else { panic!("{told:?}") };
     assert!(text.contains("`more`") && text.contains("`odd`") && !text.contains("claim `data` is not"), "{text}");
+}
+
+#[tokio::test]
+async fn what_volcano_may_have_goes_whole_although_new_gangs_are_behind_gates() {
+    let (mut desk, sent) = desk(Settings { gangs: Gangs::Gates, ..Settings::default() });
+    desk.cx.volcano = true;
+    desk.take_on(launch());
+    settle(&mut desk).await;
+    bring(&mut desk, sent_to(&sent, "/namespaces/ml/pods")[0].clone());
+    desk.let_go(vec![attempt()]);
+    settle(&mut desk).await;
+    let removed = |(path, _): &(String, Value)| path.starts_with("DELETE") && path.ends_with("/namespaces/ml/jobs");
+    assert!(sent.lock().unwrap().iter().any(removed));
 }
 
 #[tokio::test]

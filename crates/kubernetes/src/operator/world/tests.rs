@@ -105,4 +105,7 @@ fn claims_with_a_path_are_mounted_in_their_own_namespace() {
     }
     assert_eq!(world.claims("ml").mounted, [Claim { name: "data".into(), path: "/data".into() }]);
     assert!(world.claims("other").mounted.is_empty());
+    let leaves = json!({"metadata": {"name": "data", "namespace": "ml", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    world.see_claim(&serde_json::from_value(leaves).unwrap());
+    assert!(world.claims("ml").mounted.is_empty(), "the scheduler places no new pod on a claim that is being deleted");
 }
