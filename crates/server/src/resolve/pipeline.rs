@@ -445,7 +445,7 @@ impl Weaver<'_, '_> {
         Ok(None)
     }
 
-    /// The component that a pipeline which was submitted stands for: its nodes, and its inputs as defaults.
+    /// The component that a pipeline which was submitted stands for: its nodes or those of its component, and its inputs as defaults.
     fn of_job(&mut self, key: &str, job: &str) -> Result<Option<Value>, Error> {
         let name = compute_name(job);
         let row = self.lookup.tx.job(&self.lookup.workspace.name, &name)?;
@@ -453,6 +453,15 @@ impl Weaver<'_, '_> {
         if some(&body, "jobs").is_none() {
             self.lookup.mistake(key, format!("there is no pipeline job `{name}`"), "name one that was submitted");
             return Ok(None);
+        }
+        if let Some(component) = word(&body, "componentId") {
+            let Some(mut spec) = self.found(key, component)? else { return Ok(None) };
+            for (name, input) in entries(&body["inputs"]) {
+                if let (Some(port), Some(value)) = (spec["inputs"].get_mut(name), some(input, "value")) {
+                    port["default"] = value.clone();
+                }
+            }
+            return Ok(Some(spec));
         }
         let port = |value: &Value, side: &str| {
             let default = some(value, "value");
