@@ -58,7 +58,18 @@ pub(crate) fn status(home: &Path) -> Option<Running> {
         return None;
     }
     let Address { pid, url, version, home, .. } = address(home)?;
-    Some(Running { pid, url, version, home })
+    (!is_dying(pid)).then_some(Running { pid, url, version, home })
+}
+
+/// Whether a process was killed and is not yet gone: it holds its lock until its last thread has ended, and answers nobody.
+fn is_dying(pid: u32) -> bool {
+    const KILL: u64 = 1 << 8;
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    text.lines().filter_map(|line| line.split_once(":\t")).any(|(key, value)| match key {
+        "State" => value.starts_with(['Z', 'X']),
+        "SigPnd" | "ShdPnd" => u64::from_str_radix(value, 16).is_ok_and(|signals| signals & KILL != 0),
+        _ => false,
+    })
 }
 
 /// Where other machines find the server of this one.
@@ -229,4 +240,23 @@ fn remote(config: &Config, url: &str) -> Done<Connection> {
         None => fs::read(authority_file(&config.home)).ok(),
     };
     Ok(Connection { url: url.trim_end_matches('/').to_owned(), token, authority })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_has_ended_and_was_not_asked_after_is_no_server() {
+        assert!(!is_dying(std::process::id()));
+        let mut child = Command::new("true").spawn().expect("`true` is everywhere");
+        let mut looks = 0;
+        while !is_dying(child.id()) {
+            looks += 1;
+            assert!(looks < 1000, "it never ended");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(child.wait().expect("it is ours").success());
+        assert!(!is_dying(child.id()), "what is gone holds no lock");
+    }
 }
