@@ -93,13 +93,14 @@ impl Cluster {
     }
 
     pub(crate) fn until(&self, what: &str, mut so: impl FnMut() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let began = Instant::now();
         while !so() {
-            if Instant::now() > deadline {
+            if began.elapsed() > PATIENCE {
                 let events = self.kubectl(&["get", "events,pods", "-o", "wide"]);
                 panic!("waited in vain for {what}\n{}", String::from_utf8_lossy(&events.stdout));
             }
-            std::thread::sleep(Duration::from_millis(100));
+            // Every look costs the processor that is waited for.
+            std::thread::sleep((began.elapsed() / 10).clamp(Duration::from_millis(100), Duration::from_millis(500)));
         }
     }
 }

@@ -1,6 +1,10 @@
 //! Distributed jobs with the real frameworks: every rank computes with the others, has its own log, and falls with them.
 
-use crate::{harness::Home, sdk::venv, skip::skip};
+use crate::{
+    harness::{Home, is_long},
+    sdk::venv,
+    skip::skip,
+};
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -148,7 +152,7 @@ fn a_ray_cluster_has_all_nodes_before_the_command_runs_on_the_first() {
 
 #[test]
 fn torch_reduces_over_two_nodes_with_two_processes_each() {
-    if std::env::var_os("PEREGRINE_LONG").is_none() {
+    if !is_long() {
         return;
     }
     let Some(root) = debian("python3-torch") else {

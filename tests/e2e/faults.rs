@@ -11,11 +11,6 @@ mod processes;
 mod secrets;
 mod tokens;
 
-/// Whether the long form of a test was asked for.
-fn long() -> bool {
-    std::env::var_os("PEREGRINE_LONG").is_some_and(|value| value == "1")
-}
-
 /// Whether this process may do what only root may. Says so aloud where not.
 fn root(test: &str) -> bool {
     let root = std::fs::read_to_string("/proc/self/status").unwrap().lines().any(|line| line.starts_with("Uid:\t0\t"));

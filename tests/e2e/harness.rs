@@ -9,7 +9,7 @@ use std::{
 };
 
 /// How long a test waits for something that should take moments.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A home in a temporary folder. Dropping it stops the server and everything that belongs to it.
 pub(crate) struct Home {
@@ -93,10 +93,10 @@ impl Home {
 
     /// Looks again and again until it is so.
     pub(crate) fn until(&self, what: &str, mut so: impl FnMut() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let began = Instant::now();
         while !so() {
-            assert!(Instant::now() < deadline, "waited in vain for {what}");
-            std::thread::sleep(Duration::from_millis(50));
+            assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
+            pause(began);
         }
     }
 
@@ -137,7 +137,7 @@ impl Home {
     pub(crate) fn stream(&self, command: &str, more: &str) -> Said {
         self.job_file("streamed.yml", command, more);
         // A stream has no end of its own where a job has none; the long tests move a great deal.
-        let bound = if std::env::var_os("PEREGRINE_LONG").is_some() { "1800" } else { "120" };
+        let bound = if is_long() { "1800" } else { "120" };
         let mut bounded = Command::new("timeout");
         bounded.args([bound.as_ref(), binary().as_os_str()]).args(["job", "create", "-f", "streamed.yml", "--stream"]);
         bounded
@@ -170,6 +170,21 @@ impl Home {
     pub(crate) fn until_status(&self, name: &str, status: &str) {
         self.until(&format!("`{name}` to be {status}"), || self.job(name)["status"] == status);
     }
+}
+
+/// Whether the long forms of tests were asked for, as `cargo xtask soak` does.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("PEREGRINE_LONG").is_some()
+}
+
+/// Of many that are alike every third, and all where the long forms were asked for.
+pub(crate) fn some_of<T>(all: &[T]) -> Vec<&T> {
+    all.iter().step_by(if is_long() { 1 } else { 3 }).collect()
+}
+
+/// Sleeps before the next look at something that has been waited for since then: every look costs the processor that is waited for.
+fn pause(began: Instant) {
+    std::thread::sleep((began.elapsed() / 10).clamp(Duration::from_millis(50), Duration::from_millis(500)));
 }
 
 impl Said {

@@ -24,7 +24,7 @@ const LOOKS: usize = 100;
 #[test]
 fn kills_at_any_moment_lose_no_job_and_run_none_twice() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let kills = number("PEREGRINE_KILLS").unwrap_or(200);
+    let kills = number("PEREGRINE_KILLS").unwrap_or(80);
     let seed = number("PEREGRINE_SEED").unwrap_or_else(Chance::any_seed);
     println!("{kills} kills; PEREGRINE_SEED={seed} draws them again");
     let start = tokio::time::Instant::now();

@@ -2,7 +2,7 @@
 //! server is replaced meanwhile, and in the end every job has run once.
 
 use crate::{
-    harness::{Home, binary, processes_with, signal},
+    harness::{Home, binary, is_long, processes_with, signal},
     ssh::{Machine, words},
 };
 use std::{
@@ -116,10 +116,6 @@ fn ran_once(home: &Home, job: &str) {
     assert_eq!(home.ended(job)["status"], "Completed", "{}", why());
     let steps: String = (1..=12).map(|n| format!("step {n}\n")).collect();
     assert_eq!(home.log(job), steps, "{}", why());
-}
-
-fn is_long() -> bool {
-    std::env::var_os("PEREGRINE_LONG").is_some()
 }
 
 #[test]

@@ -4,8 +4,13 @@ use std::{fs::OpenOptions, io::Write};
 
 /// Says what is skipped and why. The test that calls it returns at once.
 pub(crate) fn skip(what: &str) {
-    eprintln!("skipped: {what}");
+    note(&format!("skipped: {what}"));
+}
+
+/// Says something that is no failure even where nothing may be skipped.
+pub(crate) fn note(line: &str) {
+    eprintln!("{line}");
     let Some(path) = std::env::var_os("PEREGRINE_SKIPPED") else { return };
     let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
-    writeln!(file, "skipped: {what}").unwrap();
+    writeln!(file, "{line}").unwrap();
 }

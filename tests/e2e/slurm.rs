@@ -3,7 +3,7 @@
 
 use crate::{
     certificates::{certify, works},
-    harness::{Home, processes_with, signal},
+    harness::{Home, is_long, processes_with, signal},
     ssh::Machine,
 };
 use std::{
@@ -373,7 +373,7 @@ fn a_sweep_is_one_array_on_a_cluster_behind_ssh_and_a_gang_has_its_nodes() {
     home.until("both ranks", || rank(0) == "n1 2\n" && rank(1) == "n2 2\n");
 
     // All trials wait for it, as one array; Slurm is asked once for all of them.
-    let count = if std::env::var_os("PEREGRINE_LONG").is_some() { 1000 } else { 100 };
+    let count = if is_long() { 1000 } else { 100 };
     let sent = calls("sbatch");
     home.file(
         "many.yml",

@@ -2,7 +2,7 @@
 //! the loss of the connection, of the server and of their agent.
 
 use crate::{
-    harness::{Home, binary, processes_with, said, signal},
+    harness::{Home, binary, is_long, processes_with, said, signal},
     network::Net,
 };
 use serde_json::Value;
@@ -272,7 +272,7 @@ fn a_host_that_takes_a_connection_and_says_nothing_is_named() {
                 assert!(said.err.contains("says nothing") || said.err.contains("timed out"), "{}", said.err);
             });
         }
-        if std::env::var_os("PEREGRINE_LONG").is_some() {
+        if is_long() {
             scope.spawn(|| {
                 let config = fs::read_to_string(machine.folder.join("config")).unwrap();
                 let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Submits every pipeline of the corpus to a server and checks that each is accepted, or refused for a listed reason.
 
-Usage: pipelines.py CORPUS [--run COUNT [PART OF A PATH]...]     (PEREGRINE_BIN and PEREGRINE_HOME name the command line and its server)
+Usage: pipelines.py CORPUS [--run [PART OF A PATH]...]     (PEREGRINE_BIN and PEREGRINE_HOME name the command line and its server)
 
 The pipelines are those of a scratch copy (scratch.py) in which all that files refer to exists and every compute target
 is `local`. What is accepted is canceled at once: this is about what the server makes of the files, not about what they
 compute. The last line is a summary in JSON; exit code 0 means that no refusal is without a reason.
 
-With `--run` as many of the pipelines as that, those with the fewest steps first, are run to their end instead. Every script
-they name is one of ours, which tells what it found in its inputs and writes to all of its outputs; environments are the
-minimal one, with pandas for parallel steps. A pipeline is right if it completes and every step that ran our script found what the steps its inputs are
-bound to wrote.
+With `--run` they are run to their end instead. Every script they name is one of ours, which tells what it found in its
+inputs and writes to all of its outputs; environments are the minimal one, with pandas for parallel steps; what users are
+told to make first is made. A pipeline is right if it completes, every step that ran our script found what the steps its
+inputs are bound to wrote, and every step that collects rows has some.
 """
 
 import collections
@@ -35,6 +35,8 @@ REASONS = [
     (r"`automl` nodes cannot run", "AutoML is no part of the product"),
     (r"`(spark|parallel)` steps cannot run yet", "steps of this kind are refused by name"),
     (r"nothing says where it lies", "the path of an input is left to whoever submits it"),
+    (r"flow\.dag\.yaml", "a prompt flow, which is no part of the product"),
+    (r"sample_word/component\.yml", "a Spark component, and the corpus does not have it"),
     (r"it does not exist", "the corpus does not have the file"),
     (r"there is no data asset or model", "an asset that the user is told to create first"),
     (r"there is no environment", "an environment that the user is told to create first"),
@@ -45,6 +47,30 @@ REASONS = [
 # Rows of tables reach a script as a data frame.
 TABLES = "{image: 'python:3.12-slim', conda_file: {dependencies: [python, {pip: [pandas]}]}}"
 FIRST = "cli/jobs/pipelines-with-components/basics/1b_e2e_registered_components"
+# What pipelines name and users are told to make first: folder and command.
+MADE_FIRST = [
+    ("cli/jobs/pipelines-with-components/basics/4d_data_input", "data create -f data.yml"),
+    ("cli/endpoints/batch/deploy-pipelines/batch-scoring-with-preprocessing", "component create -f components/prepare/prepare.yml"),
+    ("ours", "data create -n credit-default-reference --path one.txt --type uri_file"),
+    ("ours", "model create -n heart-classifier-transforms --path model --type custom_model"),
+    ("ours", "model create -n heart-classifier --path model --type mlflow_model"),
+    ("ours", "job create -f upload.yml --stream"),
+]
+UPLOAD = """command: cp one.txt ${{outputs.to}}/hello-world.txt
+code: .
+environment: azureml:AzureML-Minimal@latest
+outputs: {to: {path: 'azureml://datastores/workspaceblobstore/paths/azureml/4b_datastore_datapath_uri/'}}
+"""
+# A component that one of them names and the corpus does not have.
+MNIST = "cli/jobs/parallel/3a_mnist_batch_identification/script/prepare_data.yml"
+PREPARE = """name: prepare_data
+version: '1'
+type: command
+code: .
+command: python prepare_data.py
+environment: azureml:AzureML-Minimal@latest
+outputs: {mnist_png: {type: uri_folder}}
+"""
 BINARY = os.environ["PEREGRINE_BIN"]
 
 
@@ -109,6 +135,7 @@ def run(batch):
 
 def with_scripts_of_ours(place, results):
     """Puts our script wherever a command names one, and takes environments that have to be made away."""
+    scratch.put(os.path.join(place, MNIST), PREPARE)
     data = os.path.join(place, "data.tar.gz")
     with tarfile.open(data, "w:gz") as archive:
         archive.addfile(tarfile.TarInfo("placeholder.txt"))
@@ -125,6 +152,7 @@ def with_scripts_of_ours(place, results):
         after = re.sub(r"(?m)^(\s*environment:[ ]*)\S.*$", rf"\1{software}", before)
         after = re.sub(r"(?m)^(\s*)environment:[ ]*\n(?:\1[ ]+.*\n|\s*\n)+", rf"\1environment: {software}\n", after)
         after = re.sub(r"(?:python -m )?pip install [^&]*&&", "", after)
+        after = re.sub(r"Rscript (\w+)\.R\b", r"python \1.py", after)
         after = re.sub(r"(?m)^(\s*path:[ ]*)[\"']?(?:https?|wasbs)://\S+\s*$", rf"\1{data}", after)
         if after != before:
             with open(path, "w") as text:
@@ -143,6 +171,22 @@ def with_scripts_of_ours(place, results):
                 os.makedirs(os.path.dirname(os.path.join(code, name)), exist_ok=True)
                 with open(os.path.join(code, name), "w") as out:
                     out.write(script)
+
+
+def make_first(place):
+    for name, text in (("one.txt", "one\n"), ("MLTable", "paths:\n- file: ./one.txt\n"), ("model/MLmodel", "flavors: {}\n"), ("upload.yml", UPLOAD)):
+        scratch.put(os.path.join(place, "ours", name), text)
+    for folder, command in MADE_FIRST:
+        said = ours(os.path.join(place, folder), *command.split())
+        assert said.returncode == 0, f"{command}: {said.stderr}"
+
+
+def left_to_the_user(place, path):
+    """A place for every input of a pipeline that says none."""
+    with open(os.path.join(place, path)) as text:
+        inputs = yaml.safe_load(text).get("inputs") or {}
+    bare = [name for name, value in inputs.items() if isinstance(value, dict) and "path" not in value and value.get("type") in ("uri_folder", "mltable")]
+    return [word for name in bare for word in ("--set", f"inputs.{name}.path={os.path.join(place, 'ours')}")]
 
 
 def owners(value):
@@ -180,6 +224,13 @@ def went_wrong(folder, document, name, results):
             maker = re.search(r"\$\{\{\s*parent\.jobs\.(\w+)\.outputs\.", str(text))
             if maker and step in told and maker[1] in told and f"{name}_{maker[1]}" not in told[step]["found"]:
                 return f"step `{step}` did not find what `{maker[1]}` wrote"
+        rows = re.search(r"outputs\.(\w+)", str((node.get("task") or {}).get("append_row_to")))
+        if rows:
+            to = os.path.join(results, f"{name}_{step}")
+            ours(folder, "job", "download", "-n", f"{name}_{step}", "--output-name", rows[1], "-p", to)
+            files = [path for path in glob.glob(os.path.join(to, "**"), recursive=True) if os.path.isfile(path)]
+            if not any(os.path.getsize(path) for path in files):
+                return f"step `{step}` left no row in `{rows[1]}`"
     return None
 
 
@@ -190,45 +241,39 @@ def told(err):
     return steps or [" ".join(lines) or err.strip()]
 
 
-def steps_of(path):
-    with open(path) as text:
-        return yaml.safe_load(text).get("jobs") or {}
-
-
 def main():
     corpus, place, results = sys.argv[1], tempfile.mkdtemp(prefix="pipelines-"), tempfile.mkdtemp(prefix="results-")
-    most = int(sys.argv[3]) if sys.argv[2:3] == ["--run"] else 0
+    to_the_end = sys.argv[2:3] == ["--run"]
     scratch.make(corpus, place)
     on_this_machine(place)
-    if most:
+    if to_the_end:
         with_scripts_of_ours(place, results)
+        make_first(place)
     for name in ("train", "score", "eval"):
         ours(os.path.join(place, FIRST), "component", "create", "-f", f"{name}.yml", "-o", "none")
-    counts, wrong = collections.Counter(), []
+    counts, wrong, running = collections.Counter(), [], []
     paths = [path for path, kind, _, verdict in scratch.files(corpus) if kind == "pipelineJob" and verdict == "accepts"]
-    if most:
-        paths.sort(key=lambda path: len(steps_of(os.path.join(place, path))))
-    for path in [path for path in paths if not sys.argv[4:] or any(word in path for word in sys.argv[4:])]:
-        if most and counts["accepted"] >= most:
-            break
+    for path in [path for path in paths if not sys.argv[3:] or any(word in path for word in sys.argv[3:])]:
         folder, name = os.path.split(os.path.join(place, path))
-        said = ours(folder, "job", "create", "-f", name, "--query", "name", "-o", "tsv")
+        more = left_to_the_user(place, path) if to_the_end else []
+        said = ours(folder, "job", "create", "-f", name, *more, "--query", "name", "-o", "tsv")
         if said.returncode == 0:
             counts["accepted"] += 1
-            if most:
-                with open(os.path.join(place, path)) as text:
-                    bad = went_wrong(folder, yaml.safe_load(text), said.stdout.strip(), results)
-                if bad:
-                    wrong.append(f"{path}: {bad}")
-                print("wrong" if bad else "right", path, flush=True)
-                continue
-            ours(folder, "job", "cancel", "-n", said.stdout.strip(), "-o", "none")
+            running.append((path, said.stdout.strip()))
+            if not to_the_end:
+                ours(folder, "job", "cancel", "-n", said.stdout.strip(), "-o", "none")
             continue
         lines = told(said.stderr)
         known = [next((reason for pattern, reason in REASONS if re.search(pattern, line)), None) for line in lines]
         if said.returncode != 2 or None in known:
             wrong.append(f"{path}: {said.returncode}: " + "; ".join(line for line, reason in zip(lines, known) if not reason))
         counts[known[0] or "no reason"] += 1
+    for path, job in running if to_the_end else []:
+        with open(os.path.join(place, path)) as text:
+            bad = went_wrong(place, yaml.safe_load(text), job, results)
+        if bad:
+            wrong.append(f"{path}: {bad}")
+        print("wrong" if bad else "right", path, flush=True)
     for what, count in counts.most_common():
         print(f"{count:4} {what}")
     for line in wrong:

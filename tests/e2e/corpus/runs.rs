@@ -21,13 +21,14 @@ pub(super) struct Run {
     pub(super) leaves: &'static [(&'static str, &'static str)],
 }
 
-const SKLEARN: &str = "its own, curated sklearn-1.5";
+pub(super) const SKLEARN: &str = "its own, curated sklearn-1.5";
+pub(super) const LIGHTGBM: &str = "its own, curated lightgbm-3.3";
 const TORCH: &str = "its own, curated acpt-pytorch-2.8-cuda12.6";
 const TENSORFLOW: &str = "its own, curated tensorflow-2.16-cuda12";
 const IMAGE: &str = "its image, or the host where no engine runs";
 const BUILD: &str = "its build context, or the host where no engine runs";
 
-const SAID: &str = include_str!("scripts/said.py");
+pub(super) const SAID: &str = include_str!("scripts/said.py");
 const HELLO_IRIS: (&str, &str) = ("src/hello-iris.py", include_str!("scripts/hello_iris.py"));
 const NOTEBOOK: &str = include_str!("scripts/notebook.ipynb");
 pub(super) const IRIS: &str = "sepal_length,sepal_width,petal_length,petal_width,species\n\
@@ -35,13 +36,15 @@ pub(super) const IRIS: &str = "sepal_length,sepal_width,petal_length,petal_width
     7.0,3.2,4.7,1.4,versicolor\n6.4,3.2,4.5,1.5,versicolor\n6.9,3.1,4.9,1.5,versicolor\n\
     6.3,3.3,6.0,2.5,virginica\n5.8,2.7,5.1,1.9,virginica\n7.1,3.0,5.9,2.1,virginica\n";
 const DIABETES: &str = "age,bmi,target\n30,20,100\n40,22,121\n50,27,149\n60,30,170\n";
+/// What stands in for conda files of which nothing is needed.
+pub(super) const SMALL: &str = "dependencies:\n- python=3.10\n- pip:\n  - six==1.16.0\n";
 const DOCKERFILE: (&str, &str) = ("docker-context/Dockerfile", "FROM python:3.12-slim\n");
 const FLOWERS: &[&str] = &["9 flowers of 3 species"];
 const ONE_NODE: &str = "resources.instance_count=1";
 const TWO_RANKS: &str = "distribution.process_count_per_instance=2";
 
 /// A job that needs nothing but its file.
-const fn plain(file: &'static str, log: &'static [&'static str]) -> Run {
+pub(super) const fn plain(file: &'static str, log: &'static [&'static str]) -> Run {
     Run { file, software: IMAGE, sets: &[], beside: &[], log, leaves: &[] }
 }
 
@@ -202,7 +205,7 @@ pub(super) const RUNS: &[Run] = &[
     },
     Run {
         file: "cli/jobs/single-step/lightgbm/iris/job.yml",
-        software: "its own, curated lightgbm-3.3",
+        software: LIGHTGBM,
         sets: &["inputs.iris_csv.path=iris.csv"],
         beside: &[("src/main.py", include_str!("scripts/iris_lightgbm.py")), ("iris.csv", IRIS)],
         log: &["lightgbm 3.3.5: accuracy"],
@@ -269,11 +272,7 @@ pub(super) const RUNS: &[Run] = &[
         file: "cli/jobs/single-step/on-behalf-of/job.yaml",
         software: "its own image and a conda file of ours",
         sets: &["inputs.iris_csv.path=iris.csv"],
-        beside: &[
-            ("src/aml_run.py", SAID),
-            ("iris.csv", IRIS),
-            ("environment/conda.yml", "dependencies:\n- python=3.10\n- pip:\n  - six==1.16.0\n"),
-        ],
+        beside: &[("src/aml_run.py", SAID), ("iris.csv", IRIS), ("environment/conda.yml", SMALL)],
         log: &["--C 0.8 --kernel rbf --coef0 0.1", "file: sepal_length"],
         leaves: &[],
     },

@@ -1,7 +1,7 @@
 //! Code folders with things in them that are no code.
 
-use super::{long, root};
-use crate::harness::{Home, Said, binary, said};
+use super::root;
+use crate::harness::{Home, Said, binary, is_long, said};
 use std::{
     fs,
     os::unix::{fs::symlink, net::UnixListener},
@@ -69,7 +69,7 @@ fn what_may_not_be_read_is_named() {
 #[test]
 fn a_folder_of_very_many_files_arrives_whole() {
     let home = Home::new();
-    let folders = if long() { 500 } else { 25 };
+    let folders = if is_long() { 500 } else { 25 };
     for folder in 0..folders {
         let at = home.path().join(format!("code/d{folder}"));
         fs::create_dir_all(&at).unwrap();

@@ -1,7 +1,6 @@
 //! Commands that fail, vanish, outlive their parents or never stop talking.
 
-use super::long;
-use crate::harness::{Home, processes_with};
+use crate::harness::{Home, is_long, processes_with};
 use std::{fs, io::Read, process::Stdio};
 
 #[test]
@@ -61,7 +60,7 @@ fn the_children_of_one_job_do_not_end_with_another() {
 fn a_very_long_line_passes_through_flat_memory() {
     let home = Home::new();
     home.is_well();
-    let mib: usize = if long() { 1024 } else { 200 };
+    let mib: usize = if is_long() { 1024 } else { 200 };
     let before = (memory(&home, "server"), memory(&home, "agent"));
     home.job_file("long.yml", &format!("head -c {mib}M /dev/zero | tr '\\0' x"), "");
     let mut stream = home.command(&["job", "create", "-f", "long.yml", "-n", "long", "--stream"]);

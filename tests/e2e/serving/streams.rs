@@ -72,6 +72,8 @@ fn a_log_is_followed_and_every_line_is_shown_once() {
     let args = ["online-deployment", "get-logs", "-n", "blue", "-e", "iris", "--follow", "--lines", "1"];
     let mut follow = home.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(Result::unwrap);
+    // Before its first line it is not known to look.
+    assert!(lines.next().is_some(), "the log of a replica that serves is not empty");
     for word in ["one", "two"] {
         home.ask(&json!({ "word": word }), &[]).must(0, &[]);
         let asked = format!("blue is asked for {{\"word\": \"{word}\"}}");

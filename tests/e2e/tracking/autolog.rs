@@ -1,7 +1,13 @@
 //! Scripts that let MLflow log by itself, run as jobs without a change: the job is the run they log to.
 
 use super::VERSION;
-use crate::{environments::shared_builds, faults::door::Door, harness::Home, sdk::venv, skip::skip};
+use crate::{
+    environments::shared_builds,
+    faults::door::Door,
+    harness::{Home, is_long},
+    sdk::venv,
+    skip::skip,
+};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +48,9 @@ fn run(home: &Home, door: &Door, name: &str, job: &str) -> Value {
 
 #[test]
 fn pytorch_logs_by_itself_from_inside_a_job() {
+    if !is_long() {
+        return;
+    }
     let Some(site) = venv::folder_with("pytorch-lightning-2.5.1", &LIGHTNING) else {
         skip("pytorch-lightning is not kept here and the package index cannot be reached");
         return;
