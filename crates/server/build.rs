@@ -18,18 +18,17 @@ const PACKAGES: [&str; 2] = ["package.json", "package-lock.json"];
 const SOURCES: [&str; 4] = ["index.html", "vite.config.ts", "tsconfig.json", "src"];
 
 fn main() {
-    // Asked when it runs: one that was compiled for another clone may run here.
-    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where this is"));
-    let studio = here.join("../../studio");
-    for part in PACKAGES.iter().chain(&SOURCES) {
-        println!("cargo:rerun-if-changed={}", studio.join(part).display());
+    // From the folder of the crate, and file by file: a new clone has other paths and new folders, and neither is a reason to build again.
+    let studio = Path::new("../../studio");
+    for (name, _) in [read(studio, &PACKAGES), read(studio, &SOURCES)].into_iter().flatten().flatten() {
+        println!("cargo:rerun-if-changed={}", studio.join(name).display());
     }
     println!("cargo:rerun-if-env-changed={SWITCH}");
     let switch = env::var(SWITCH).unwrap_or_default();
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where to build"));
     let built = match switch.as_str() {
         "off" => Err(format!("`{SWITCH}` was `off`")),
-        _ => build(&studio, &out),
+        _ => build(studio, &out),
     };
     if let (Err(reason), "on") = (&built, switch.as_str()) {
         panic!("cannot build the studio: {reason}");

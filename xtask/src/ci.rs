@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::shell::{Failed, Shell, say};
-use crate::{cluster, deps, examples, generate, setup, shell, steps, studio, tidy};
+use crate::{cluster, deps, examples, generate, setup, shell, sources, steps, studio, tidy};
 
 struct Step {
     name: &'static str,
@@ -43,6 +43,7 @@ pub(crate) fn run(sh: &Shell, keep_going: bool) -> Result<(), Failed> {
     let skipped = skipped();
     let _none_yet = fs::remove_file(&skipped);
     let sh = &sh.with("PEREGRINE_SKIPPED", &skipped).with("PEREGRINE_TEST_CLUSTER", cluster::ci_env());
+    sources::settle(sh)?;
     let mut rows = Vec::new();
     let mut outcome = Ok(());
     for step in STEPS {
@@ -61,6 +62,7 @@ pub(crate) fn run(sh: &Shell, keep_going: bool) -> Result<(), Failed> {
         }
     }
     cluster::end_ci(sh);
+    sources::seal(sh);
     rows.extend(STEPS[rows.len()..].iter().map(|step| (step.name, None)));
     say(&table(&rows));
     let notes = fs::read_to_string(&skipped).unwrap_or_default();

@@ -54,7 +54,7 @@ pub(crate) fn begin_ci(sh: &Shell) -> Result<(), Failed> {
         return ci::skip(&format!("no Kubernetes ({failed})"));
     }
     down(sh, &Place::named(CI))?;
-    let binary = Some(image::portable(sh, false)?);
+    let binary = Some(image::build(sh)?);
     up(sh, &Options { name: CI.to_owned(), fake_nodes: 20, autoscale: 10, volcano: true, node: true, binary })
 }
 

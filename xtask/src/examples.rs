@@ -8,8 +8,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::image;
 use crate::shell::{Failed, Shell, say};
-use crate::steps;
 
 /// The nouns that a file can create, in the order in which they are created.
 const NOUNS: &[(&str, &str)] = &[
@@ -27,20 +27,20 @@ const NOUNS: &[(&str, &str)] = &[
 
 /// Runs them all, files first, then each folder's `run.sh`; the first failure ends it.
 pub(crate) fn run(sh: &Shell) -> Result<(), Failed> {
-    steps::build_release(sh)?;
+    let binary = image::build(sh)?;
     let home = sh.target().join("xtask").join("examples");
     if home.exists() {
         fs::remove_dir_all(&home).map_err(Failed::at(&home))?;
     }
     fs::create_dir_all(&home).map_err(Failed::at(&home))?;
-    let sh = sh.with("PEREGRINE_HOME", &home);
-    let ran = run_all(&sh).and_then(|files| Ok(files + run_scripts(&sh)?));
-    let stopped = sh.run(sh.binary(), &["server", "stop"]);
+    let sh = sh.with("PEREGRINE_HOME", &home).with("PEREGRINE_BIN", &binary);
+    let ran = run_all(&sh, &binary).and_then(|files| Ok(files + run_scripts(&sh)?));
+    let stopped = sh.run(&binary, &["server", "stop"]);
     say(&format!("examples: {} files ran", ran?));
     stopped
 }
 
-fn run_all(sh: &Shell) -> Result<usize, Failed> {
+fn run_all(sh: &Shell, binary: &Path) -> Result<usize, Failed> {
     let mut files = Vec::new();
     for path in yaml_files(&sh.root.join("examples"))? {
         let text = fs::read_to_string(&path).map_err(Failed::at(&path))?;
@@ -52,7 +52,7 @@ fn run_all(sh: &Shell) -> Result<usize, Failed> {
     }
     files.sort();
     for (place, path) in &files {
-        create(sh, NOUNS[*place].1, path)?;
+        create(sh, binary, NOUNS[*place].1, path)?;
     }
     Ok(files.len())
 }
@@ -67,18 +67,18 @@ fn run_scripts(sh: &Shell) -> Result<usize, Failed> {
     scripts.retain(|script| script.is_file());
     scripts.sort();
     for script in &scripts {
-        sh.with("PEREGRINE_BIN", sh.binary()).run(script, &[])?;
+        sh.run(script, &[])?;
     }
     Ok(scripts.len())
 }
 
-fn create(sh: &Shell, noun: &str, path: &Path) -> Result<(), Failed> {
+fn create(sh: &Shell, binary: &Path, noun: &str, path: &Path) -> Result<(), Failed> {
     let path = path.strip_prefix(&sh.root).unwrap_or(path).to_string_lossy();
     let mut args = vec![noun, "create", "-f", &path];
     if noun == "job" {
         args.push("--stream");
     }
-    sh.run(sh.binary(), &args)
+    sh.run(binary, &args)
 }
 
 /// `commandJob` of `$schema: https://…/commandJob.schema.json`.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::image;
 use crate::shell::{Failed, Shell, say};
-use crate::steps;
 
 /// File contents by path relative to their folder.
 type Pages = BTreeMap<PathBuf, Vec<u8>>;
@@ -59,13 +59,13 @@ pub(crate) fn check(sh: &Shell) -> Result<(), Failed> {
 }
 
 fn generate(sh: &Shell) -> Result<Pages, Failed> {
-    steps::build_release(sh)?;
+    let binary = image::build(sh)?;
     let scratch = sh.target().join("xtask").join("generated");
     if scratch.exists() {
         fs::remove_dir_all(&scratch).map_err(Failed::at(&scratch))?;
     }
     for (what, folder) in [("docs", "docs/reference"), ("deploy", "deploy")] {
-        sh.run(sh.binary(), &["gen", what, "--to", &scratch.join(folder).to_string_lossy()])?;
+        sh.run(&binary, &["gen", what, "--to", &scratch.join(folder).to_string_lossy()])?;
     }
     pages(&scratch)
 }

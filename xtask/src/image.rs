@@ -17,6 +17,7 @@ pub(crate) const MINIMAL: &str = "peregrine.test/minimal:1";
 /// The oldest C library that our binary starts on: images from Ubuntu 20.04 on have a later one.
 const GLIBC: u32 = 28;
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
+const PROFILE: &str = "release";
 const ZIGBUILD: &str = "0.24.0";
 const ZIG: &str = "0.17.0";
 
@@ -30,22 +31,26 @@ struct Config {
 
 /// `cargo xtask image`: our image as an archive; a quick build unless it is to be given away.
 pub(crate) fn run(sh: &Shell, archive: &Path, release: bool) -> Result<(), Failed> {
-    let binary = portable(sh, release)?;
+    let binary = portable(sh, if release { "dist" } else { PROFILE })?;
     ours(sh, &binary, archive)?;
     say(&format!("`{OURS}` is in {}; import it with `ctr -n k8s.io images import`", archive.display()));
     Ok(())
 }
 
+/// The `peregrine` that tests, examples and benches run, on this machine and in images: one build for all of them.
+pub(crate) fn build(sh: &Shell) -> Result<PathBuf, Failed> {
+    portable(sh, PROFILE)
+}
+
 /// Builds `peregrine` so that it runs inside users' images. Linked dynamically: a static one could not load NVML.
-pub(crate) fn portable(sh: &Shell, release: bool) -> Result<PathBuf, Failed> {
+fn portable(sh: &Shell, profile: &str) -> Result<PathBuf, Failed> {
     let tool = zigbuild(sh)?;
     let path = std::env::var("PATH").unwrap_or_default();
-    let sh = sh.with("PATH", format!("{}:{path}", tool.display())).with("CARGO_PROFILE_DEV_DEBUG", "0");
+    let sh = sh.with("PATH", format!("{}:{path}", tool.display()));
     let target = format!("{TRIPLE}.2.{GLIBC}");
-    let mut args = vec!["zigbuild", "--package", "peregrine-cli", "--bin", "peregrine", "--target", target.as_str()];
-    args.extend(release.then_some("--profile=dist"));
-    sh.cargo(&args)?;
-    let binary = sh.target().join(TRIPLE).join(if release { "dist" } else { "debug" }).join("peregrine");
+    let what = ["--package", "peregrine-cli", "--bin", "peregrine"];
+    sh.cargo(&[&["zigbuild", "--profile", profile, "--target", &target], &what[..]].concat())?;
+    let binary = sh.target().join(TRIPLE).join(profile).join("peregrine");
     match newest_glibc(&fs::read(&binary).map_err(Failed::at(&binary))?) {
         Some(needs) if needs > GLIBC => {
             Err(Failed::Check(format!("`{}` needs glibc 2.{needs}, later than 2.{GLIBC}", binary.display())))

@@ -16,6 +16,7 @@ mod image;
 mod postgres;
 mod setup;
 mod shell;
+mod sources;
 mod steps;
 mod studio;
 mod tidy;

@@ -77,11 +77,6 @@ impl Shell {
         self.target.clone().unwrap_or_else(|| self.root.join("target"))
     }
 
-    /// Where `peregrine` lies once `steps::build_release` has run.
-    pub(crate) fn binary(&self) -> PathBuf {
-        self.target().join("release").join("peregrine")
-    }
-
     /// Runs a program to its end, showing the line first; anything but success is a failure.
     pub(crate) fn run(&self, program: impl AsRef<OsStr>, args: &[&str]) -> Result<(), Failed> {
         let line = line(program.as_ref(), args);
@@ -149,7 +144,15 @@ impl Shell {
 
     fn command(&self, program: &OsStr, args: &[&str]) -> Command {
         let mut command = Command::new(program);
-        command.args(args).current_dir(&self.root).env("CARGO_TARGET_DIR", self.target());
+        command.args(args).current_dir(&self.root);
+        // What `cargo run` says of this program is not meant for what it starts, and names the clone: build scripts of
+        // dependencies that look at it would run again in every clone, and all that stands on them would be built again.
+        let ours = |name: &String| ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|start| name.starts_with(start));
+        std::env::vars().map(|(name, _)| name).filter(ours).for_each(|name| {
+            command.env_remove(name);
+        });
+        // The tests start Python a few hundred times, with packages of thousands of files: they are to be compiled once.
+        command.env_remove("PYTHONDONTWRITEBYTECODE").env("CARGO_TARGET_DIR", self.target());
         for (name, value) in &self.vars {
             command.env(name, value);
         }

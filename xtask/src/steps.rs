@@ -10,6 +10,7 @@ use crate::shell::{Failed, Shell, say};
 use crate::{again, ci, cluster, image, postgres, tidy};
 
 const CLI: &str = "peregrine-cli";
+const AT_ONCE: &str = "3";
 
 /// Format, clippy, tidy.
 pub(crate) fn check(sh: &Shell) -> Result<(), Failed> {
@@ -73,12 +74,13 @@ pub(crate) fn postgres(sh: &Shell) -> Result<(), Failed> {
 
 /// The tests of the built binary; `filter` keeps those whose name contains it.
 pub(crate) fn e2e(sh: &Shell, filter: Option<&str>) -> Result<(), Failed> {
-    build_release(sh)?;
+    let sh = with_binary(sh)?;
     let mut args = vec!["test", "--package", CLI, "--test", "e2e"];
     args.extend(filter);
-    // What the tests counted and measured is worth reading also when all is well.
-    args.extend(["--", "--show-output"]);
-    again::suite(&sh.with("PEREGRINE_BIN", sh.binary()), &args)
+    // What the tests counted and measured is worth reading also when all is well. They wait more than they compute, so more of them run
+    // at once than there are processors.
+    args.extend(["--", "--show-output", "--test-threads", AT_ONCE]);
+    again::suite(&sh, &args)
 }
 
 /// A server in the foreground, its state under `.dev/`.
@@ -100,10 +102,9 @@ pub(crate) fn dev(sh: &Shell) -> Result<(), Failed> {
 
 /// Whole-system measurements; all of them, or the named ones.
 pub(crate) fn bench(sh: &Shell, names: &[&str]) -> Result<(), Failed> {
-    build_release(sh)?;
     let mut args = vec!["bench/run.py"];
     args.extend(names);
-    sh.with("PEREGRINE_BIN", sh.binary()).run("python3", &args)
+    with_binary(sh)?.run("python3", &args)
 }
 
 /// The long runs: the kill test with ten times its kills, the cluster's storms, then the benches with their long settings.
@@ -115,19 +116,16 @@ pub(crate) fn soak(sh: &Shell) -> Result<(), Failed> {
     seeds.cargo(&["test", "--package", "peregrine-controller", "--test", "it", "keep", "--", "--show-output"])?;
     let fuzz = ["test", "--package", "peregrine-router", "--test", "it", "odd", "--", "--show-output"];
     sh.with("PEREGRINE_FUZZ", "200000").cargo(&fuzz)?;
-    e2e(&sh.with("PEREGRINE_LONG", "1"), Some("torch"))?;
-    e2e(&sh.with("PEREGRINE_LONG", "1"), Some("pipelines_of_the_corpus_run"))?;
-    e2e(&sh.with("PEREGRINE_LONG", "1"), Some("network"))?;
-    e2e(&sh.with("PEREGRINE_LONG", "1"), Some("ssh"))?;
-    e2e(&sh.with("PEREGRINE_LONG", "1"), Some("slurm"))?;
+    for part in ["torch", "corpus", "openapi", "network", "ssh", "slurm"] {
+        e2e(&sh.with("PEREGRINE_LONG", "1"), Some(part))?;
+    }
     soak_kubernetes(&long)?;
     bench(&long, &[])
 }
 
 /// A thousand fake nodes: storms of two minutes, 5,000 jobs at once, the benches; then ten minutes cut off on a real node.
 pub(crate) fn soak_kubernetes(sh: &Shell) -> Result<(), Failed> {
-    build_release(sh)?;
-    let sh = &sh.with("PEREGRINE_BIN", sh.binary());
+    let sh = &with_binary(sh)?;
     cluster::during(sh, "soak", &["--fake-nodes", "1000", "--autoscale", "100", "--no-node"], |sh| {
         let sh = &sh.with("PEREGRINE_STORM_SECONDS", "120").with("PEREGRINE_BURST", "5000");
         let sh = &sh.with("PEREGRINE_AWAY_SECONDS", "300");
@@ -136,7 +134,7 @@ pub(crate) fn soak_kubernetes(sh: &Shell) -> Result<(), Failed> {
         sh.cargo(&tests)?;
         sh.run("python3", &["bench/kubernetes.py", "launch", "ends", "gang", "idle"])
     })?;
-    let binary = image::portable(sh, false)?.display().to_string();
+    let binary = image::build(sh)?.display().to_string();
     cluster::during(sh, "soak", &["--fake-nodes", "20", "--binary", &binary], |sh| {
         let sh = &sh.with("PEREGRINE_CUT_SECONDS", "600");
         sh.cargo(&["test", "--package", CLI, "--test", "e2e", "from_install_to_uninstall", "--", "--show-output"])?;
@@ -144,9 +142,9 @@ pub(crate) fn soak_kubernetes(sh: &Shell) -> Result<(), Failed> {
     })
 }
 
-/// Builds `peregrine` as people build it.
-pub(crate) fn build_release(sh: &Shell) -> Result<(), Failed> {
-    sh.cargo(&["build", "--release", "--package", CLI, "--bin", "peregrine"])
+/// The same shell with the built `peregrine` for those who look for it.
+pub(crate) fn with_binary(sh: &Shell) -> Result<Shell, Failed> {
+    Ok(sh.with("PEREGRINE_BIN", image::build(sh)?))
 }
 
 fn has_nextest(sh: &Shell) -> bool {

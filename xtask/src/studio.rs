@@ -56,10 +56,9 @@ fn browsing(sh: &Shell) -> Result<Option<Shell>, Failed> {
     let found = BROWSERS.iter().find_map(|name| sh.output("sh", &["-c", &format!("command -v {name}")]));
     let Some(chromium) = found else { return Ok(None) };
     let packages = install(sh, &sh.root.join("tests/studio"), "studio-tests")?;
-    steps::build_release(sh)?;
     let shots = sh.target().join("studio-shots");
     let sh = sh.with("STUDIO_CHROMIUM", chromium).with("STUDIO_PACKAGES", packages).with("STUDIO_SHOTS", shots);
-    Ok(Some(sh.with("PEREGRINE_BIN", sh.binary())))
+    steps::with_binary(&sh).map(Some)
 }
 
 fn types(sh: &Shell) -> Result<(), Failed> {
