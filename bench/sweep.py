@@ -1,6 +1,6 @@
 """P8: how good the best of 100 trials is, beside Optuna (TPE, CMA-ES, GP) and Hyperopt, and what a suggestion costs.
 
-Usage: bench/sweep.py [--seeds 20] [--gp-seeds 20] [--trials 100] [--only NAME,...] [--on FUNCTION,...] [--in-flight 1,8] [--keep FILE]
+Usage: bench/sweep.py [--seeds 20] [--gp-seeds 20] [--trials 100] [--jobs 1] [--only NAME,...] [--on FUNCTION,...] [--in-flight 1,8] [--keep FILE]
 PEREGRINE_SWEEP names our side: the example `sweep` of the planner, else it is built in release. The peers are
 installed from the package index; a PEER_PYTHON that has them is taken as it is. Every space is written as a sweep's file has it,
 and given to the peers in their own words. With 8 in flight the oldest of them ends, then the next is asked for. Regret is how far the best
@@ -8,6 +8,7 @@ is above the known minimum; the tables show its median over the seeds.
 """
 
 import argparse
+import itertools
 import json
 import logging
 import math
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -227,10 +229,11 @@ PLAYERS = {
 }
 
 
-def play(make, space, seed, trials, in_flight):
+def play(name, space, seed, trials, in_flight):
     """The least cost, and the milliseconds that a suggestion took."""
+    warnings.filterwarnings("ignore")
     function, ranges = SPACES[space]
-    player = make(ranges, seed, trials, in_flight)
+    player = PLAYERS[name](ranges, seed, trials, in_flight)
     flying, least = [], math.inf
     try:
         for _ in range(trials):
@@ -253,19 +256,19 @@ def finish(player, flying, function):
 
 def measure(options):
     kept = json.loads(Path(options.keep).read_text()) if options.keep and Path(options.keep).exists() else {}
-    for in_flight in options.in_flight:
-        for name, make in PLAYERS.items():
-            if options.only and name not in options.only:
-                continue
-            for space in options.on or SPACES:
-                cell = []
-                for seed in range(options.gp_seeds if name == "Optuna GP" else options.seeds):
-                    cell.append(play(make, space, seed, options.trials, in_flight))
-                kept[f"{in_flight}|{name}|{space}"] = cell
-                shown = statistics.median(regret for regret, _ in cell)
-                print(f"{in_flight} {name} {space}: {shown:.3g}, {statistics.mean(ms for _, ms in cell):.1f} ms", file=sys.stderr, flush=True)
-                if options.keep:
-                    Path(options.keep).write_text(json.dumps(kept))
+    names = [name for name in PLAYERS if not options.only or name in options.only]
+    cells = itertools.product(options.in_flight, names, options.on or SPACES)
+    with ProcessPoolExecutor(options.jobs) as pool:
+        played = {}
+        for in_flight, name, space in cells:
+            seeds = range(options.gp_seeds if name == "Optuna GP" else options.seeds)
+            played[in_flight, name, space] = [pool.submit(play, name, space, seed, options.trials, in_flight) for seed in seeds]
+        for (in_flight, name, space), games in played.items():
+            cell = kept[f"{in_flight}|{name}|{space}"] = [game.result() for game in games]
+            shown = statistics.median(regret for regret, _ in cell)
+            print(f"{in_flight} {name} {space}: {shown:.3g}, {statistics.mean(ms for _, ms in cell):.1f} ms", file=sys.stderr, flush=True)
+            if options.keep:
+                Path(options.keep).write_text(json.dumps(kept))
     return kept
 
 
@@ -309,6 +312,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--gp-seeds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=1, help="how many sweeps at once")
     parser.add_argument("--only", type=words)
     parser.add_argument("--on", type=words)
     parser.add_argument("--in-flight", type=lambda text: [int(n) for n in text.split(",")], default=[1, 8])
@@ -320,7 +324,6 @@ def main():
         one = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "SWEEP_INSIDE")}
         env = {**os.environ, **one, "PEREGRINE_SWEEP": ours()}
         sys.exit(subprocess.run([peers(), __file__, *sys.argv[1:]], env=env).returncode)
-    warnings.filterwarnings("ignore")
     if options.show:
         return show(json.loads(Path(options.keep).read_text()))
     os.environ["PEREGRINE_SWEEP"] = ours()

@@ -13,11 +13,13 @@ told to make first is made. A pipeline is right if it completes, every step that
 inputs are bound to wrote, and every step that collects rows has some.
 """
 
+import atexit
 import collections
 import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -243,6 +245,8 @@ def told(err):
 
 def main():
     corpus, place, results = sys.argv[1], tempfile.mkdtemp(prefix="pipelines-"), tempfile.mkdtemp(prefix="results-")
+    for folder in (place, results):
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
     to_the_end = sys.argv[2:3] == ["--run"]
     scratch.make(corpus, place)
     on_this_machine(place)
