@@ -177,7 +177,8 @@ const BATCHES: &[Batch] = &[
     Batch {
         run: Run {
             software: SKLEARN,
-            sets: STEPS_HERE,
+            // Run again, not taken over from the job that ran.
+            sets: &["settings.default_compute=local", "settings.force_rerun=true"],
             ..plain("cli/endpoints/batch/deploy-pipelines/hello-batch/deployment.yml", &["told:"])
         },
         call: &[],
@@ -185,7 +186,6 @@ const BATCHES: &[Batch] = &[
     Batch {
         run: Run {
             software: SKLEARN,
-            // Run again, not taken over from the job that ran.
             sets: &["settings.default_compute=local", "settings.force_rerun=true", "job_definition=azureml:hello-ran"],
             ..plain("cli/endpoints/batch/deploy-pipelines/hello-batch/deployment-from-job.yml", &["told:"])
         },
