@@ -109,6 +109,8 @@ fn compare(version: &str) {
     let script = place.path().join("mlflow/differential.py");
     let mut test = Command::new("timeout");
     test.arg("500").arg(&python).arg(script).args(["--start", "--client"]).arg(&python);
+    // A model is logged with all that lies in its folder: nothing compiled, as when the reference was asked.
+    test.env("PYTHONDONTWRITEBYTECODE", "1");
     let told = said(test.env("PEREGRINE_BIN", crate::harness::binary()).env_remove("PYTHONPATH").output().unwrap());
     let end: Vec<&str> = told.out.lines().rev().take(40).collect();
     eprintln!("{}", end.into_iter().rev().collect::<Vec<_>>().join("\n"));
