@@ -289,6 +289,7 @@ pub const ROUTES: &[Route] = &[
     route("PUT", ws!("/computes/{name}"), "compute_put", Contributor, "create or update a compute target"),
     route("DELETE", ws!("/computes/{name}"), "compute_delete", Contributor, "remove a compute target"),
     route("POST", ws!("/computes/{name}/listNodes"), "compute_nodes", Reader, "nodes of a compute target"),
+    route("GET", ws!("/computes/{name}/usage"), "compute_usage", Reader, "how full a compute target was lately"),
     route(
         "POST",
         ws!("/computes/{name}/preempt"),

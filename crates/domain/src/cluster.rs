@@ -59,6 +59,35 @@ impl ClusterFacts {
             .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
         format!("{sum:016x}")
     }
+
+    /// What the nodes that are ready have together.
+    pub fn room(&self) -> Room {
+        let ready = self.nodes.iter().filter(|node| node.ready);
+        ready.fold(Room::default(), |sum, node| Room {
+            allocatable: sum.allocatable.plus(&node.allocatable),
+            free: sum.free.plus(&node.free),
+        })
+    }
+}
+
+/// What there is and what of it is free.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Room {
+    pub allocatable: Resources,
+    pub free: Resources,
+}
+
+/// How full a cluster was at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterSample {
+    pub at: Timestamp,
+    pub nodes: usize,
+    pub ready: usize,
+    #[serde(flatten)]
+    pub room: Room,
+    /// Jobs that were there, and jobs that waited to go there.
+    pub running: u64,
+    pub waiting: u64,
 }
 
 /// A machine of the cluster on which work may run.

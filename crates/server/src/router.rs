@@ -104,6 +104,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         "compute_put" => put(computes::put),
         "compute_delete" => delete(computes::delete),
         "compute_nodes" => post(computes::nodes),
+        "compute_usage" => get(computes::usage::usage),
         "compute_preempt" => post(computes::preempt),
         "compute_patch" => patch(computes::patch),
         "compute_start" | "compute_stop" | "compute_restart" => post(computes::power),

@@ -150,6 +150,8 @@ export const compute_delete: Route<"/subscriptions/{subscription}/resourceGroups
 export const compute_patch: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}", unknown> = { method: "PATCH", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}" };
 /** nodes of a compute target */
 export const compute_nodes: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}/listNodes", unknown> = { method: "POST", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}/listNodes" };
+/** how full a compute target was lately */
+export const compute_usage: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}/usage", unknown> = { method: "GET", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}/usage" };
 /** take a node of a managed cluster back, as its owner might */
 export const compute_preempt: Route<"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}/preempt", unknown> = { method: "POST", path: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.MachineLearningServices/workspaces/{workspace}/computes/{name}/preempt" };
 /** start a compute target */

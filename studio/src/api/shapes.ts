@@ -211,6 +211,15 @@ export interface Shared {
   free: Amounts;
 }
 
+/** How full a target was at one moment. */
+export interface Fullness extends Shared {
+  at: string;
+  nodes: number;
+  readyNodes: number;
+  runningJobs: number;
+  waitingJobs: number;
+}
+
 export interface ComputeProperties {
   computeType: string;
   provisioningState: string;

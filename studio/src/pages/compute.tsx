@@ -13,6 +13,7 @@ import { bytes, span } from "../parts/words.ts";
 import { Attach, type Kind } from "./compute/attach.tsx";
 import { Checks } from "./compute/checks.tsx";
 import { Nodes, Resize, seconds } from "./compute/nodes.tsx";
+import { Past } from "./compute/past.tsx";
 import { Queue } from "./compute/queue.tsx";
 import { UsageByTeam } from "./compute/usage.tsx";
 import { Meters } from "./home.tsx";
@@ -96,6 +97,7 @@ function Target({ target, changed }: { target: Compute; changed: () => void }) {
       {managed && works && <button type="button" onClick={() => setResizing(true)}>Resize…</button>}
       {target.name !== "local" && <Checks target={target} changed={changed} />}
       {!pool && <Nodes target={target} changed={changed} />}
+      {inner?.capacity !== undefined && isShared(inner.capacity) && <Past name={target.name} />}
       {types.length > 0 && (
         <details>
           <summary>Instance types ({types.length})</summary>

@@ -75,10 +75,10 @@ pub(crate) enum ComputeVerb {
     /// List the machine sizes that files may name
     #[command(after_help = "Examples:\n  peregrine compute list-sizes --query \"[?gpus>`0`].name\" -o tsv")]
     ListSizes,
-    /// List how much of what there is is in use
-    #[command(
-        after_help = "Examples:\n  peregrine compute list-usage\n  peregrine compute list-usage --by user -w team-a"
-    )]
+    /// List how much of what there is is in use, now or over time
+    #[command(after_help = "Examples:\n  peregrine compute list-usage\n  \
+                            peregrine compute list-usage --by user -w team-a\n  \
+                            peregrine compute list-usage -n lab --hours 168")]
     ListUsage(UsageArgs),
     /// Apply instance types to a Kubernetes cluster: `InstanceType` and `InstanceTypeList` files
     #[cfg(feature = "kubernetes")]
@@ -134,6 +134,12 @@ pub(crate) struct UsageArgs {
     /// Who has it now and has used how much in the last week: the users or the teams of this workspace, or all workspaces
     #[arg(long, value_enum, value_name = "WHO")]
     pub(crate) by: Option<UsageBy>,
+    /// How full this target on a cluster was lately
+    #[arg(short, long, conflicts_with = "by")]
+    pub(crate) name: Option<String>,
+    /// For how long back, at most a week
+    #[arg(long, requires = "name", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=168))]
+    pub(crate) hours: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

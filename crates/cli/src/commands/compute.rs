@@ -71,8 +71,9 @@ pub(super) async fn run(context: &Context, verb: ComputeVerb) -> Done<ExitCode> 
         ComputeVerb::Start(args) => act(context, &args, "start").await?,
         ComputeVerb::Stop(args) => act(context, &args, "stop").await?,
         ComputeVerb::Restart(args) => act(context, &args, "restart").await?,
-        ComputeVerb::ListUsage(UsageArgs { by: None }) => list_usage(context).await?,
-        ComputeVerb::ListUsage(UsageArgs { by: Some(by) }) => usage::run(context, by).await?,
+        ComputeVerb::ListUsage(UsageArgs { name: Some(name), hours, .. }) => usage::over(context, &name, hours).await?,
+        ComputeVerb::ListUsage(UsageArgs { by: Some(by), .. }) => usage::run(context, by).await?,
+        ComputeVerb::ListUsage(_) => list_usage(context).await?,
         ComputeVerb::ListNodes(args) => list_nodes(context, &args).await?,
         ComputeVerb::ListSizes => list_sizes(context)?,
         #[cfg(feature = "kubernetes")]

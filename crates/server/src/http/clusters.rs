@@ -22,7 +22,7 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use domain::{Resources, cluster::ClusterFacts, names::ClusterName};
+use domain::{cluster::ClusterFacts, names::ClusterName};
 use serde_json::{Map, Value, json};
 use store::{Bell, ClusterRow, TargetRow, Tx};
 
@@ -106,7 +106,7 @@ fn view(app: &App, row: &ClusterRow, facts: &ClusterFacts, targets: &[TargetRow]
         "gangs": facts.gangs, "training": facts.training, "inference": facts.inference, "scoringUrl": facts.scoring_url,
         "answers": row.answers(app.now(), SILENT_MS), "seenAt": row.seen_at.map(domain::Timestamp::iso),
         "clockSkewMs": row.skew_ms, "createdOn": row.created_at.iso(), "nodeCount": facts.nodes.len(),
-        "capacity": capacity(facts), "targets": targets.iter().map(target).collect::<Vec<_>>(),
+        "capacity": facts.room(), "targets": targets.iter().map(target).collect::<Vec<_>>(),
     });
     let stranger = app.watched(&row.name, |watched| watched.stranger.clone());
     if let Some((uid, _)) = stranger.filter(|(_, at)| app.now().0 - at.0 < STRANGE_MS) {
@@ -121,15 +121,6 @@ fn another(name: &str, known: &str, uid: &str) -> String {
         "cluster `{name}` has the uid `{known}` and this one has `{uid}`; register another cluster under a name of its own, or this \
          one anew with `peregrine extension install --cluster-name {name}`"
     )
-}
-
-/// What the cluster's nodes have together, and what of it is free.
-pub(crate) fn capacity(facts: &ClusterFacts) -> Value {
-    let sum = |of: fn(&domain::cluster::ClusterNode) -> Resources| {
-        let ready = facts.nodes.iter().filter(|node| node.ready);
-        ready.fold(Resources::default(), |sum, node| sum.plus(&of(node)))
-    };
-    json!({"allocatable": sum(|node| node.allocatable), "free": sum(|node| node.free)})
 }
 
 /// The cluster that a caller speaks for.

@@ -8,6 +8,7 @@ mod detach;
 mod kubernetes;
 mod managed;
 pub(crate) mod offers;
+pub(crate) mod usage;
 mod view;
 
 pub(crate) use managed::preempt;

@@ -293,6 +293,45 @@ async fn use_of_managed_clusters_is_told_to_whoever_may_see_them() {
 }
 
 #[tokio::test]
+async fn how_full_a_cluster_was_is_told_minute_by_minute_and_in_short() {
+    let server = Server::start().await;
+    crew(&server).await;
+    let mut body = crate::job_body();
+    body["properties"]["computeId"] = json!("azureml:crew");
+    server.put("jobs/waits", body).await.expect(201);
+    let (minute, now) = (60_000, server::clock::now());
+    let heard = server.store.write(move |tx| {
+        let mut facts = tx.facts("@default/crew")?;
+        // Twice in one minute, then with nothing in use, and once longer ago than it is kept in sight.
+        for (ago, free) in [(3 * minute, false), (3 * minute, true), (2 * minute, true), (48 * 60 * minute, true)] {
+            facts.nodes[0].free = if free { facts.nodes[0].allocatable } else { Resources::default() };
+            tx.put_facts("@default/crew", "d", &facts)?;
+            tx.see_cluster("@default/crew", 0, Timestamp(now.0 - ago))?;
+        }
+        Ok(())
+    });
+    heard.await.unwrap();
+    let told = server.get("computes/crew/usage?hours=1&points=60").await.expect(200);
+    let points = told["value"].as_array().unwrap();
+    let free: Vec<_> = points.iter().map(|point| point["free"]["cpu_milli"].as_u64().unwrap()).collect();
+    assert_eq!(free, [0, 4000, 0], "{told:#}");
+    assert_eq!((&points[0]["readyNodes"], &points[0]["waitingJobs"]), (&json!(1), &json!(1)), "{told:#}");
+    let short = server.get("computes/crew/usage?hours=168&points=7").await.expect(200);
+    let points = short["value"].as_array().unwrap();
+    assert_eq!(points.len(), 2, "two days ago, and now: {short:#}");
+    assert_eq!(points[1]["free"]["cpu_milli"], 0, "the busiest minute speaks for its stretch");
+    for (path, says) in [
+        ("computes/crew/usage?hours=169", "`hours=169` is not a whole number from 1 to 168"),
+        ("computes/crew/usage?points=some", "`points=some` is not a whole number"),
+        ("computes/local/usage", "is not kept"),
+    ] {
+        let (_, message) = server.get(path).await.refused(400);
+        assert!(message.contains(says), "{message}");
+    }
+    server.get("computes/none/usage").await.refused(404);
+}
+
+#[tokio::test]
 async fn a_job_that_waits_for_a_managed_cluster_is_told_when_it_may_begin() {
     let server = Server::start().await;
     crew(&server).await;

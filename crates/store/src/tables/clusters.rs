@@ -1,12 +1,12 @@
 //! Kubernetes clusters and the compute targets that lie on them.
 //!
 //! Invariants: a cluster's token is good for one generation; a target is called good only by a check that was made of it
-//! as it is now.
+//! as it is now; of a cluster that is heard of there is one sample a minute.
 
 use crate::{Bell, Error, Row, Tx, tables::jobs::json};
 use domain::{
     Timestamp,
-    cluster::{ClusterFacts, ClusterTarget, Finding},
+    cluster::{ClusterFacts, ClusterSample, ClusterTarget, Finding},
 };
 use std::time::Duration;
 
@@ -45,6 +45,9 @@ pub enum TargetState {
     Succeeded,
     Failed,
 }
+
+/// Samples of a cluster are this far apart.
+const SAMPLE_MS: i64 = 60_000;
 
 const CLUSTER: &str = "name, generation, digest, seen_at, skew_ms, created_at";
 const TARGET: &str = "workspace, cluster, body, state, findings, check_id, operation, checked_at";
@@ -138,6 +141,7 @@ impl Tx<'_> {
 
     pub fn delete_cluster(&mut self, name: &str) -> Result<bool, Error> {
         self.exec("delete from data_kept where cluster = ?1", &[name.into()])?;
+        self.exec("delete from samples where node = ?1", &[sampled_as(name).into()])?;
         Ok(self.exec("delete from clusters where name = ?1", &[name.into()])? > 0)
     }
 
@@ -147,8 +151,44 @@ impl Tx<'_> {
             "update clusters set seen_at = ?2, skew_ms = ?3 where name = ?1",
             &[name.into(), now.into(), skew_ms.into()],
         )?;
+        self.sample_cluster(name, Timestamp(now.0 - now.0.rem_euclid(SAMPLE_MS)))?;
         self.ring(Bell::Queue);
         Ok(())
+    }
+
+    /// Writes down how full the cluster is, unless that was done for this minute.
+    fn sample_cluster(&mut self, name: &str, at: Timestamp) -> Result<(), Error> {
+        let key = sampled_as(name);
+        let taken = "select 1 from samples where node = ?1 and at = ?2";
+        if self.fetch_one(taken, &[key.as_str().into(), at.into()])?.is_some() {
+            return Ok(());
+        }
+        let facts = self.facts(name)?;
+        let mut jobs = |phases: &str| {
+            let sql = format!("select count(*) from jobs where phase in ({phases}) and cluster = ?1");
+            let count = self.fetch_one(&sql, &[name.into()])?.map_or(Ok(0), |mut row| row.int(0))?;
+            Ok::<_, Error>(count.unsigned_abs())
+        };
+        let sample = ClusterSample {
+            at,
+            nodes: facts.nodes.len(),
+            ready: facts.nodes.iter().filter(|node| node.ready).count(),
+            room: facts.room(),
+            running: jobs("'preparing', 'running', 'finalizing', 'stopping'")?,
+            waiting: jobs("'queued', 'placed'")?,
+        };
+        self.exec(
+            "insert into samples (node, at, body) values (?1, ?2, ?3) on conflict do nothing",
+            &[key.into(), at.into(), json(&sample)?.into()],
+        )?;
+        Ok(())
+    }
+
+    /// How full a cluster was since an instant, minute by minute, oldest first.
+    pub fn cluster_samples(&mut self, name: &str, from: Timestamp) -> Result<Vec<ClusterSample>, Error> {
+        let sql = "select body from samples where node = ?1 and at >= ?2 order by at";
+        let rows = self.fetch(sql, &[sampled_as(name).into(), from.into()])?;
+        rows.into_iter().map(|mut row| row.json(0)).collect()
     }
 
     /// What the cluster's operator last told of it; nothing before it was first heard of.
@@ -241,6 +281,11 @@ impl Tx<'_> {
         )?;
         rows.into_iter().map(|mut row| Ok((row.int(0)?, row.text(1)?))).collect()
     }
+}
+
+/// The name that samples of a cluster are kept under; no machine and no attempt has one like it.
+fn sampled_as(cluster: &str) -> String {
+    format!("cluster:{cluster}")
 }
 
 /// About how long, so that what is said of it does not change all the time.

@@ -1,6 +1,6 @@
-//! `compute list-usage --by …`: who has what now, and who has used how much lately.
+//! `compute list-usage --by …`: who has what now, and who has used how much lately; `-n …`: how full a target was.
 
-use super::text;
+use super::{at, named, snaked, text};
 use crate::{
     args::place::UsageBy,
     commands::{Context, Session},
@@ -19,6 +19,39 @@ const COLUMNS: &[Column] = &[
     Column::new("GPUS", |item| text(item, "gpus")),
     Column::new("CORE-HOURS OF 7 DAYS", |item| text(item, "core_hours")),
 ];
+
+/// As many rows as a screen has.
+const ROWS: u32 = 24;
+
+const OVER_TIME: &[Column] = &[
+    Column::new("AT", |item| text(item, "at")).whole(),
+    Column::new("NODES", |item| format!("{} of {}", text(item, "ready_nodes"), text(item, "nodes"))),
+    Column::new("CORES", |item| of_all(item, "cpu_milli", |milli| milli.div_ceil(1000).to_string())),
+    Column::new("MEMORY", |item| of_all(item, "memory_bytes", humane_bytes)),
+    Column::new("GPUS", |item| of_all(item, "gpus", |count| count.to_string())),
+    Column::new("RUNNING", |item| text(item, "running_jobs")),
+    Column::new("WAITING", |item| text(item, "waiting_jobs")),
+];
+
+/// What is in use, and of how much.
+fn of_all(item: &Value, key: &str, word: fn(u64) -> String) -> String {
+    let amount = |which: &str| item[which][key].as_u64().unwrap_or(0);
+    let all = amount("allocatable");
+    format!("{} of {}", word(all.saturating_sub(amount("free"))), word(all))
+}
+
+/// How full a target was in the last hours.
+pub(super) async fn over(context: &Context, name: &str, hours: u32) -> Done {
+    let name = named(Some(name))?;
+    let session = context.session().await?;
+    let answer: Value = session
+        .client
+        .get(&format!("{}/usage?hours={hours}&points={ROWS}", at(&session, &name)))
+        .await
+        .doing(|| format!("cannot see how full `{name}` was"))?;
+    let rows = answer["value"].as_array().into_iter().flatten();
+    context.output.list(rows.map(|row| Value::Object(snaked(row))).collect(), OVER_TIME)
+}
 
 pub(super) async fn run(context: &Context, by: UsageBy) -> Done {
     let session = context.session().await?;

@@ -247,9 +247,17 @@ pub(super) static COMPUTE: Object = Object {
             word: "kubernetes",
             doc: "A namespace of a Kubernetes cluster.",
             keys: &[
-                RESOURCE_ID,
+                key(
+                    "resource_id",
+                    Kind::Text,
+                    "The cluster by its Azure id, whose last part is the name that the extension was installed with. Not needed where there is one cluster.",
+                ),
                 key("namespace", Kind::Text, "An existing namespace.").or("default"),
-                key("properties", Kind::Map, "More settings of the target."),
+                key(
+                    "properties",
+                    Kind::Map,
+                    "More settings of the target: `default_instance_type`, `default_image` (of work whose environment names none), `image_pull_secrets`, `service_account`, `pod_security`, `run_as_user`, `queue`, `priority_class` and `priority_class_low`, `_medium` and `_high`.",
+                ),
                 key(
                     "preemption",
                     Kind::Words(&["off"]),

@@ -1,7 +1,7 @@
 //! Targets on clusters as resources: what their checks found, and what the cluster has.
 
 use super::{check, managed, view::amounts};
-use crate::http::clusters::{self, attach};
+use crate::http::clusters::attach;
 use domain::{
     cluster::{ClusterFacts, ClusterInstanceType, ClusterNode},
     kept::Kept,
@@ -60,7 +60,7 @@ impl On {
         for (key, value) in [
             ("defaultInstanceType", json!(default)),
             ("instanceTypes", Value::Object(types)),
-            ("capacity", clusters::capacity(&self.facts)),
+            ("capacity", json!(self.facts.room())),
             ("checks", json!(self.target.findings)),
         ] {
             inner[key] = value;
