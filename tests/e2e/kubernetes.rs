@@ -85,6 +85,7 @@ fn jobs_live_on_a_real_node_from_install_to_uninstall() {
     let lab = Lab { home: &home, cluster: &cluster, url: &url, namespace: &namespace };
     let steps: &[Step] = &[
         ("hello", hello),
+        ("no environment", an_environment_without_an_image_runs_from_the_target_s),
         ("training", trains_with_inputs_and_outputs),
         ("two pods", two_pods_know_each_other),
         ("out of memory", over_its_memory),
@@ -97,17 +98,15 @@ fn jobs_live_on_a_real_node_from_install_to_uninstall() {
         ("the SDK", client::the_sdk_attaches_and_runs),
         ("new settings", strict::a_job_outlives_new_settings_and_a_second_attach),
         ("a volume", strict::a_gang_writes_to_a_volume_and_a_later_job_reads_it),
+        ("a volume behind an endpoint", serving::a_replica_reads_the_volume),
         ("a pipeline", strict::a_pipeline_orders_what_a_parallel_step_made),
-    ];
-    let faults: &[Step] = &[
         ("kubelet stopped", away::a_job_ends_although_its_kubelet_has_stopped),
         ("cut off", away::a_job_that_was_cut_off_runs_once_and_loses_nothing),
-        ("the corpus's endpoint by the SDK", blue_green::the_corpus_by_the_sdk),
         ("behind a proxy", away::behind_a_proxy_everything_goes_through_it),
     ];
-    // What takes the network and the node away is for the long runs.
+    let more: &[Step] = &[("the corpus's endpoint by the SDK", blue_green::the_corpus_by_the_sdk)];
     let long = std::env::var_os("PEREGRINE_CUT_SECONDS").is_some();
-    for (name, step) in steps.iter().chain(faults.iter().filter(|_| long)) {
+    for (name, step) in more.iter().filter(|_| long).chain(steps) {
         let began = Instant::now();
         step(&lab);
         println!("{name}: {:.1} s", began.elapsed().as_secs_f64());
@@ -128,6 +127,22 @@ fn hello(lab: &Lab) {
     assert!(lab.home.log("hello").starts_with("hello from "), "{}", lab.home.log("hello"));
     let system = lab.home.artifacts("hello").join("system_logs/amlarc_cr_bootstrap.log");
     assert!(fs::read_to_string(system).unwrap().contains("Run on node: real"));
+}
+
+/// The same file that runs on a laptop: nothing in it names an image.
+fn an_environment_without_an_image_runs_from_the_target_s(lab: &Lab) {
+    lab.home.file("plain.yml", "command: python3 -c 'print(6 * 7)'\ncompute: azureml:lab\n");
+    let create = ["job", "create", "-f", "plain.yml", "-n", "plain", "-o", "none"];
+    lab.home.run(&create).must(2, &["pods on `lab` run from an image", "`default_image`"]);
+    let (namespace, image) = (lab.namespace, lab.cluster.fact("PYTHON_IMAGE"));
+    let target =
+        format!("name: lab\ntype: kubernetes\nnamespace: {namespace}\nproperties: {{default_image: '{image}'}}\n");
+    lab.home.file("lab.yml", &target);
+    lab.home.ok(&["compute", "attach", "-f", "lab.yml", "-o", "none"]);
+    lab.home.ok(&create);
+    let job = lab.ended("plain");
+    assert_eq!(job["status"], "Completed", "{job:#}\n{}", lab.why("plain"));
+    assert_eq!(lab.home.log("plain"), "42\n");
 }
 
 fn trains_with_inputs_and_outputs(lab: &Lab) {

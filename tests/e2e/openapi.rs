@@ -40,7 +40,7 @@ fn tried(home: &Home, how: &str, more: &[&str]) {
     let config = home.file("schemathesis.toml", settings);
     let url = home.json(&["server", "status"])["url"].as_str().unwrap().to_owned();
     let mut st = Command::new("timeout");
-    st.arg("280").arg(python.with_file_name("st")).arg("--config-file").arg(config).arg("run");
+    st.arg("600").arg(python.with_file_name("st")).arg("--config-file").arg(config).arg("run");
     st.arg(format!("{url}/openapi.json")).arg("--tls-verify").arg(home.home().join("keys/authority.pem"));
     // As many requests are made up for each operation.
     let examples = if is_long() { "8" } else { "2" };

@@ -21,7 +21,12 @@ fn the_chart_makes_the_objects_that_manifests_prints() {
     let cases: [&[(&str, &str)]; 6] = [
         &[],
         &[("operatorReplicas", "2"), ("nodeSelector.pool", "ml"), ("nodeSelector.kubernetes.io/os", "linux")],
-        &[("serviceMonitor", "True"), ("grafanaDashboard", "true"), ("jobNamespaces", "team-a, team-b")],
+        &[
+            ("serviceMonitor", "True"),
+            ("grafanaDashboard", "true"),
+            ("jobNamespaces", "team-a, team-b"),
+            ("imagePullSecrets", "one, two"),
+        ],
         &[("amloperator.custom_ip_interface", "it's \"odd\": <a> & {b}"), ("gangScheduler", "Gates")],
         &[
             ("enableInference", "True"),

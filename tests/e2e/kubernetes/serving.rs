@@ -12,12 +12,13 @@ pub(super) const SETTINGS: [&str; 4] = [
     "inferenceRouterHA=False",
 ];
 
-/// Answers with its name, its model and the pod's volume, in plain Python: the cluster's image has nothing else.
+/// Answers with its name, its model and what lies on the pod's volume where it has one, in plain Python: the cluster's image has nothing else.
 const SERVER: &str = r#"import json, os
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 NAME = os.environ["NAME"]
 WEIGHTS = open(os.path.join(os.environ["AZUREML_MODEL_DIR"], "model", "weights.txt")).read().strip()
+DATA = {"data": open("/data/0").read().strip()} if os.path.exists("/data/0") else {}
 
 class Answers(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -34,7 +35,7 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
-        self.answer({"by": NAME, "weights": WEIGHTS})
+        self.answer({"by": NAME, "weights": WEIGHTS, **DATA})
 
     def log_message(self, *_):
         pass
@@ -48,8 +49,7 @@ pub(super) fn a_model_is_replaced_and_its_pods_killed_without_a_lost_request(lab
     home.file("serve/serve.py", SERVER);
     home.file("model/weights.txt", "1 2 3\n");
     home.file("request.json", "{\"x\": 1}");
-    home.file("iris.yml", "name: iris\ncompute: azureml:lab\nauth_mode: key\n");
-    home.ok(&["online-endpoint", "create", "-f", "iris.yml", "-o", "none"]);
+    create(home);
     deploy(lab, "blue", &["--all-traffic"]);
     let endpoint = home.json(&["online-endpoint", "show", "-n", "iris"]);
     let address = endpoint["scoring_uri"].as_str().unwrap();
@@ -86,7 +86,24 @@ pub(super) fn a_model_is_replaced_and_its_pods_killed_without_a_lost_request(lab
     home.ok(&["online-endpoint", "update", "-n", "iris", "--traffic", "blue=0 green=100", "-o", "none"]);
     home.ok(&["online-deployment", "delete", "-n", "blue", "-e", "iris", "--yes"]);
     assert_eq!(answer(home, "iris", &[])["by"], "green");
-    home.ok(&["online-endpoint", "delete", "-n", "iris", "--yes"]);
+    delete(lab);
+}
+
+/// The volume that a job wrote to before.
+pub(super) fn a_replica_reads_the_volume(lab: &Lab) {
+    create(lab.home);
+    deploy(lab, "blue", &["--all-traffic"]);
+    assert_eq!(answer(lab.home, "iris", &[])["data"], "0 as 1000");
+    delete(lab);
+}
+
+fn create(home: &Home) {
+    home.file("iris.yml", "name: iris\ncompute: azureml:lab\nauth_mode: key\n");
+    home.ok(&["online-endpoint", "create", "-f", "iris.yml", "-o", "none"]);
+}
+
+fn delete(lab: &Lab) {
+    lab.home.ok(&["online-endpoint", "delete", "-n", "iris", "--yes"]);
     lab.until("the replicas' pods to be gone", || pods(lab, "iris").is_empty());
 }
 

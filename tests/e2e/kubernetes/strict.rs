@@ -73,14 +73,13 @@ pub(super) fn a_gang_writes_to_a_volume_and_a_later_job_reads_it(lab: &Lab) {
     let job = lab.ended("reads");
     assert_eq!(job["status"], "Completed", "{job:#}\n{}", lab.why("reads"));
     assert_eq!(lab.home.log("reads"), "0 as 1000\n1 as 1000\n");
-    lab.cluster.ok(&["delete", "pvc/shared", &format!("pv/{}", lab.namespace), "--wait=false"]);
 }
 
 pub(super) fn a_pipeline_orders_what_a_parallel_step_made(lab: &Lab) {
     for letter in ["b", "c", "a"] {
         lab.home.file(&format!("letters/{letter}"), letter);
     }
-    let each = "def init():\n    pass\ndef run(batch):\n    return [open(path).read().upper() for path in batch]\n";
+    let each = "def init():\n    pass\ndef run(batch):\n    return [open(path).read().upper() + open('/data/0').read()[0] for path in batch]\n";
     lab.home.file("each/each.py", each);
     lab.home.file("letters.yml", &PIPELINE.replace("IMAGE", lab.cluster.fact("PYTHON_IMAGE")));
     lab.home.ok(&["job", "create", "-f", "letters.yml", "-n", "letters", "-o", "none"]);
@@ -88,5 +87,6 @@ pub(super) fn a_pipeline_orders_what_a_parallel_step_made(lab: &Lab) {
     assert_eq!(job["status"], "Completed", "{job:#}\n{}", lab.why("letters"));
     lab.home.ok(&["job", "download", "-n", "letters", "--output-name", "sorted", "--download-path", "ordered"]);
     let found = crate::pod::cluster::find(&lab.home.path().join("ordered"), "sorted.txt").expect("the output is there");
-    assert_eq!(fs::read_to_string(found).unwrap(), "A\nB\nC\n");
+    assert_eq!(fs::read_to_string(found).unwrap(), "A0\nB0\nC0\n", "its parts read the volume too");
+    lab.cluster.ok(&["delete", "pvc/shared", &format!("pv/{}", lab.namespace), "--wait=false"]);
 }

@@ -2,7 +2,7 @@
 //! wait for ever.
 
 use super::{Lookup, Resolved};
-use crate::http::agents::places;
+use crate::http::{agents::places, clusters::launch::default_image};
 use domain::{
     InstanceType, Place, Plan, PlannedInput, Resources,
     cluster::{ClusterFacts, ClusterInstanceType, ClusterNode},
@@ -79,6 +79,15 @@ impl Lookup<'_, '_> {
                 plan.environment.label
             );
             self.mistake("environment", message, "build the image, push it to a registry, and name it with `image`");
+        }
+        let imageless = plan.environment.image.is_none() && plan.environment.build.is_none();
+        if imageless && !on.cluster.starts_with('@') && default_image(on).is_none() {
+            let message = match plan.environment.label.as_str() {
+                "" => format!("it names no environment, and pods on `{name}` run from an image"),
+                label => format!("environment `{label}` names no image, and pods on `{name}` run from one"),
+            };
+            let fix = format!("name one with `image`, or attach `{name}` with a `default_image` for all such work");
+            self.mistake("environment", message, fix);
         }
         let inputs = plan.inputs.iter().filter_map(|(key, input)| match input {
             PlannedInput::Data { place, .. } => Some((format!("inputs.{key}"), place)),

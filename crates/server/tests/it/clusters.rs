@@ -164,7 +164,8 @@ fn polling(uid: &str, holds: &[AttemptId]) -> ClusterPoll {
 }
 
 fn target(resource_id: &str, namespace: &str) -> Value {
-    json!({"properties": {"computeType": "Kubernetes", "resourceId": resource_id, "properties": {"namespace": namespace}}})
+    json!({"properties": {"computeType": "Kubernetes", "resourceId": resource_id, "properties":
+        {"namespace": namespace, "default_image": "python:3.12"}}})
 }
 
 /// A job for target `lab`, with more said of it.

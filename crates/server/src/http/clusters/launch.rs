@@ -40,7 +40,7 @@ pub(crate) fn of(tx: &mut Tx<'_>, attempt: AttemptId, targets: &[TargetRow]) -> 
         timeout_seconds: plan.timeout_seconds,
         parts: plan.parts(),
         instance_type: plan.instance_type.unwrap_or_default(),
-        image: plan.environment.image.unwrap_or_default(),
+        image: plan.environment.image.or_else(|| default_image(target).map(str::to_owned)).unwrap_or_default(),
         shm_bytes: plan.shm_bytes,
         deadline_seconds: plan.timeout_seconds.map(|limit| limit.saturating_add(GRACE_SECONDS)),
         server: String::new(),
@@ -49,6 +49,11 @@ pub(crate) fn of(tx: &mut Tx<'_>, attempt: AttemptId, targets: &[TargetRow]) -> 
         labels: Default::default(),
         replica,
     }))
+}
+
+/// The image of work whose environment names none.
+pub(crate) fn default_image(on: &TargetRow) -> Option<&str> {
+    on.target.settings.get("default_image").map(String::as_str).filter(|image| !image.is_empty())
 }
 
 /// Adds where the agent inside finds this server, and its token.

@@ -107,13 +107,27 @@ fn explain(row: &JobRow, ahead: i64, now: Timestamp) -> (String, Vec<String>) {
 
 fn hint_for(code: &str) -> &'static str {
     match code {
-        "UserError.OutOfMemory" => "choose a larger `resources.instance_type`, or use less memory",
+        "UserError.OutOfMemory" | "OutOfMemory" => "choose a larger `resources.instance_type`, or use less memory",
         "UserError.CommandNotFound" => {
             "is the program in the job's `environment`, and the script in its `code` folder?"
         }
         "EnvironmentBuildFailed" => "the build log is `system_logs/environment.log`: `peregrine job stream --all`",
         "DataAccessError" => "does the input exist, and does its datastore hold working credentials?",
         "AttemptLost" | "NodeLost" => "submit it again; `properties: {peregrine.max_retries: \"5\"}` tries more often",
+        "Evicted" | "Preempted" | "NodeShutdown" | "Disrupted" => {
+            "the cluster took its pods away: submit it again; `properties: {peregrine.max_retries: \"5\"}` tries more often, and \
+             an instance type with a higher `priorityClassName` is spared longer"
+        }
+        "ImagePullFailed" => {
+            "does the image exist, and may the cluster's nodes pull it? `image_pull_secrets` on the target names what to pull \
+             with"
+        }
+        "Refused" => "the cluster's own rules refuse its pods: see `docs/guides/kubernetes-troubleshooting.md`",
+        "CannotStart" => {
+            "does the image have the user, the folders and the libraries that its container is started with?"
+        }
+        "NotPrepared" => "`kubectl describe pod` says which volume or network its node waits for",
+        "DeadlineExceeded" => "raise `limits.timeout`",
         "NodeDiskFull" => "free space on the node; `peregrine doctor` shows how much there is",
         _ => "run the command by hand in the job's `code` folder to see the fault again",
     }
