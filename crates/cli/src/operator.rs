@@ -78,10 +78,7 @@ fn read(args: Args, variable: &dyn Fn(&str) -> Option<String>) -> Done<Operator>
         version: env!("CARGO_PKG_VERSION").to_owned(),
         listen: args.listen,
         kubeconfig: args.kubeconfig,
-        proxy: ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"]
-            .into_iter()
-            .filter_map(|name| Some((name.to_owned(), variable(name)?)))
-            .collect(),
+        proxy: kubernetes::operator::proxy(variable),
         clock: server::clock::now,
     })
 }

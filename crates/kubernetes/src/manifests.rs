@@ -11,7 +11,7 @@ mod router;
 
 use crate::{
     instance_type,
-    names::{COMPONENT, OPERATOR, PART_OF, PRODUCT, container_security, pod_security},
+    names::{COMPONENT, OPERATOR, PART_OF, PRODUCT, container_security, pod_security, references},
     settings::{self, Raw, Settings, merged},
 };
 use ring::digest;
@@ -57,6 +57,7 @@ struct Sheet {
     proxy: [Value; 3],
     settings: Value,
     node_selector: Value,
+    pull_secrets: Value,
     replicas: Value,
     token: Value,
     token_secret: Value,
@@ -124,6 +125,7 @@ impl Sheet {
             proxy: install.proxy.each_ref().map(|value| json!(value)),
             settings: json!(json!(install.plain).to_string()),
             node_selector: json!(install.settings.node_selector),
+            pull_secrets: references(&install.settings.image_pull_secrets),
             replicas: json!(install.settings.replicas),
             token: json!(install.token.as_deref().unwrap_or_default()),
             token_secret: json!(TOKEN_SECRET),
@@ -243,6 +245,7 @@ fn token_volume(sheet: &Sheet) -> Value {
 fn pod(sheet: &Sheet) -> Value {
     json!({
         "serviceAccountName": OPERATOR,
+        "imagePullSecrets": sheet.pull_secrets,
         "nodeSelector": sheet.node_selector,
         "tolerations": tolerations(),
         "affinity": apart(&selector()),

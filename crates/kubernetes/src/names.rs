@@ -25,3 +25,8 @@ pub fn pod_security() -> Value {
 pub fn container_security() -> Value {
     json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}})
 }
+
+/// References to objects by their names.
+pub fn references(names: impl IntoIterator<Item = impl AsRef<str>>) -> Value {
+    names.into_iter().map(|name| json!({"name": name.as_ref()})).collect()
+}

@@ -52,6 +52,9 @@ use tokio::{
 
 /// How often it is looked whether Volcano or Kueue came or went.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
+const CONNECT_AT_MOST: Duration = Duration::from_secs(10);
+/// A connection on which nothing came for this long is given up; a watch on which nothing happens is told so every minute.
+const SILENT_AT_MOST: Duration = Duration::from_secs(90);
 /// Changes on their way from the watches; a full line slows the watches down.
 const IN_FLIGHT: usize = 256;
 
@@ -91,6 +94,20 @@ struct Offers {
     kueue: bool,
 }
 
+/// The variables that lead through a proxy. What a pod says to itself never goes through one.
+pub fn proxy(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+    let named = |name: &str| Some((name.to_owned(), variable(name)?));
+    let mut all: BTreeMap<_, _> = ["HTTPS_PROXY", "HTTP_PROXY"].into_iter().filter_map(named).collect();
+    let given = variable("NO_PROXY").unwrap_or_default();
+    let own = ["localhost", "127.0.0.1", "::1"];
+    let lacking = own.into_iter().filter(|name| !given.split(',').any(|one| one.trim() == *name));
+    let direct: Vec<_> = Some(given.as_str()).filter(|given| !given.is_empty()).into_iter().chain(lacking).collect();
+    if !all.is_empty() {
+        all.insert("NO_PROXY".to_owned(), direct.join(","));
+    }
+    all
+}
+
 /// Runs until `stop` turns true.
 pub async fn run(operator: Operator, mut stop: channel::Receiver<bool>) -> Result<(), OperatorError> {
     let client = connect(operator.kubeconfig.as_ref()).await?;
@@ -111,11 +128,18 @@ pub async fn run(operator: Operator, mut stop: channel::Receiver<bool>) -> Resul
 }
 
 async fn connect(kubeconfig: Option<&PathBuf>) -> Result<Client, OperatorError> {
-    let fail = |error: kube::Error| OperatorError::Cluster(error.into());
-    let Some(path) = kubeconfig else { return Client::try_default().await.map_err(fail) };
-    let config = Kubeconfig::read_from(path).map_err(|error| OperatorError::Cluster(error.into()))?;
-    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
-    Client::try_from(config.map_err(|error| OperatorError::Cluster(error.into()))?).map_err(fail)
+    async fn config(kubeconfig: Option<&PathBuf>) -> Result<Client, Box<dyn std::error::Error + Send + Sync>> {
+        let mut config = match kubeconfig {
+            Some(path) => {
+                let read = Kubeconfig::read_from(path)?;
+                kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?
+            }
+            None => kube::Config::infer().await?,
+        };
+        (config.connect_timeout, config.read_timeout) = (Some(CONNECT_AT_MOST), Some(SILENT_AT_MOST));
+        Ok(Client::try_from(config)?)
+    }
+    config(kubeconfig).await.map_err(OperatorError::Cluster)
 }
 
 /// Acts whenever the lease is ours.
@@ -228,5 +252,22 @@ async fn differs(client: &Client, before: &Offers) {
         if offers(client).await.is_ok_and(|now| now != *before) {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_speaks_to_itself_without_a_proxy() {
+        let of = |given: &'static [(&str, &str)]| {
+            let all = proxy(|name| given.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()));
+            all.get("NO_PROXY").cloned()
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("HTTP_PROXY", "http://p:3128")]).unwrap(), "localhost,127.0.0.1,::1");
+        let given = of(&[("HTTPS_PROXY", "http://p:3128"), ("NO_PROXY", "10.0.0.0/8, localhost")]);
+        assert_eq!(given.unwrap(), "10.0.0.0/8, localhost,127.0.0.1,::1");
     }
 }

@@ -60,6 +60,7 @@ pub fn pod(node: &Node, settings: &Settings, namespace: &str, image: &str) -> Op
             ]}}},
             // It belongs on its node whatever the node is tainted with.
             "tolerations": [{"operator": "Exists"}],
+            "imagePullSecrets": names::references(&settings.image_pull_secrets),
             "restartPolicy": "Always",
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
@@ -71,7 +72,7 @@ pub fn pod(node: &Node, settings: &Settings, namespace: &str, image: &str) -> Op
                 "imagePullPolicy": "IfNotPresent",
                 "command": ["/peregrine", "extension", "hold"],
                 "securityContext": names::container_security(),
-                "resources": {"requests": {"cpu": "1m", "memory": amount.to_string()}, "limits": {"memory": amount.to_string()}},
+                "resources": {"requests": {"cpu": "1m", "memory": amount.to_string()}, "limits": {"cpu": "100m", "memory": amount.to_string()}},
             }],
         },
     });

@@ -33,6 +33,8 @@ pub struct Settings {
     pub jobs_restricted: bool,
     /// Copies of the operator; one of them leads.
     pub replicas: u32,
+    /// Secrets with which our own pods pull their image.
+    pub image_pull_secrets: Vec<String>,
     /// Where jobs may run; empty: in every namespace that is attached.
     pub job_namespaces: Vec<String>,
     pub service_monitor: bool,
@@ -293,7 +295,10 @@ impl Reading {
     fn settings(&self) -> Settings {
         let value = |name: &str| self.values.get(name).map_or_else(|| keys::default(name), String::as_str);
         let truth = |name: &str| keys::truth(value(name)).unwrap_or_default();
-        let list = value("jobNamespaces").split(',').map(str::trim).filter(|one| !one.is_empty());
+        let names = |name: &str| {
+            let all = value(name).split(',').map(str::trim).filter(|one| !one.is_empty());
+            all.map(str::to_owned).collect()
+        };
         Settings {
             training: truth("enableTraining"),
             node_selector: self.node_selector.clone(),
@@ -312,7 +317,8 @@ impl Reading {
                 None => truth("openshift"),
             },
             replicas: value("operatorReplicas").parse().unwrap_or(1),
-            job_namespaces: list.map(str::to_owned).collect(),
+            image_pull_secrets: names("imagePullSecrets"),
+            job_namespaces: names("jobNamespaces"),
             service_monitor: truth("serviceMonitor"),
             grafana_dashboard: truth("grafanaDashboard"),
             inference: truth("enableInference").then(|| self.inference()),

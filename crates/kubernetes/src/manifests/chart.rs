@@ -87,6 +87,7 @@ fn sheet() -> Sheet {
         proxy: ["proxy.https", "proxy.http", "proxy.skip"].map(value),
         settings: say("include \"peregrine.settings\" . | quote"),
         node_selector: say("include \"peregrine.nodeSelector\" ."),
+        pull_secrets: say("include \"peregrine.pullSecrets\" ."),
         replicas: say("include \"peregrine.replicas\" ."),
         token: say("required \"server.token or server.existingSecret is required\" .Values.server.token | quote"),
         token_secret: say(&format!(".Values.server.existingSecret | default \"{TOKEN_SECRET}\"")),

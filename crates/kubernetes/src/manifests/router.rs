@@ -164,6 +164,7 @@ fn deployment(sheet: &Sheet) -> Value {
 fn pod(sheet: &Sheet) -> Value {
     json!({
         "serviceAccountName": ROUTER,
+        "imagePullSecrets": sheet.pull_secrets,
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
         "nodeSelector": sheet.node_selector,

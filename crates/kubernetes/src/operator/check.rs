@@ -5,6 +5,7 @@
 use super::{
     fate::Verdict,
     pods::{self, Options},
+    refusal::code,
     seen::{PodSeen, condition},
 };
 use crate::names;
@@ -129,11 +130,25 @@ async fn canary(client: &Client, target: &ClusterTarget, options: &Options) -> V
     // One of an operator that was cut off may be left, and has ended by its deadline; another's may be at it.
     let at_once = DeleteParams::default().grace_period(0);
     let _ = pods.delete_collection(&at_once, &over).await;
-    let job = job_pod(target, options);
-    if let Err(error) = pods.create(&PostParams { dry_run: true, ..PostParams::default() }, &job).await {
-        let hint = "where the namespace asks for it, set `pod_security: restricted` on the target or \
-                    `jobPodSecurity=restricted` on the extension";
-        return vec![failed("canary", format!("pods of jobs would be refused: {error}; {hint}"))];
+    for key in ["priority_class", "priority_class_low", "priority_class_medium", "priority_class_high"] {
+        let class = setting(target, key);
+        // Whatever else stands in the way does so with the first as well.
+        if class.is_none() && key != "priority_class" {
+            continue;
+        }
+        let mut job = job_pod(target, options);
+        job.spec.get_or_insert_default().priority_class_name = class;
+        if let Err(error) = pods.create(&PostParams { dry_run: true, ..PostParams::default() }, &job).await {
+            let hint = match code(&error) {
+                403 if error.to_string().contains("PriorityClass") => {
+                    format!("make it, or set another `{key}` on the target")
+                }
+                _ => "where the namespace asks for it, set `pod_security: restricted` on the target or \
+                      `jobPodSecurity=restricted` on the extension"
+                    .to_owned(),
+            };
+            return vec![failed("canary", format!("pods of jobs would be refused: {error}; {hint}"))];
+        }
     }
     match pods.create(&PostParams::default(), &canary_pod(target, options)).await {
         Ok(pod) => {
@@ -146,6 +161,10 @@ async fn canary(client: &Client, target: &ClusterTarget, options: &Options) -> V
     }
 }
 
+fn setting(target: &ClusterTarget, key: &str) -> Option<String> {
+    target.settings.get(key).filter(|value| !value.is_empty()).cloned()
+}
+
 /// The canary, confined no more than pods of jobs are, and as who they run.
 fn job_pod(target: &ClusterTarget, options: &Options) -> Pod {
     let mut pod = canary_pod(target, options);
@@ -154,9 +173,7 @@ fn job_pod(target: &ClusterTarget, options: &Options) -> Pod {
         spec.security_context = None;
         spec.containers.iter_mut().for_each(|container| container.security_context = None);
     }
-    let setting = |key: &str| target.settings.get(key).filter(|value| !value.is_empty()).cloned();
-    spec.service_account_name = setting("service_account");
-    spec.priority_class_name = setting("priority_class");
+    spec.service_account_name = setting(target, "service_account");
     pod
 }
 

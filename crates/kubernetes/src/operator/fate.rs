@@ -36,6 +36,9 @@ const PULL_PATIENCE: Duration = Duration::from_secs(120);
 /// A Secret or ConfigMap may be made a moment after the pod that wants it.
 const CONFIG_PATIENCE: Duration = Duration::from_secs(30);
 
+/// By then volumes are there, or will never be.
+const VOLUME_PATIENCE: Duration = Duration::from_secs(120);
+
 /// Judges a pod. `memory_bytes`: what its container may use at most, 0 where there is no limit.
 pub(crate) fn verdict(status: &PodStatus, memory_bytes: u64) -> Verdict {
     match status.phase.as_str() {
@@ -119,7 +122,16 @@ fn stalled(status: &PodStatus) -> Verdict {
     let all = status.init_container_statuses.iter().chain(&status.container_statuses);
     let Some(waiting) = all.filter_map(|one| one.state.waiting.as_ref()).find(|waiting| is_trouble(&waiting.reason))
     else {
-        return Verdict::Fine;
+        // Volumes and network come before any container.
+        let unprepared =
+            condition(&status.conditions, "PodReadyToStartContainers").is_some_and(|c| c.status == "False");
+        return match unprepared && status.phase == "Pending" {
+            true => Verdict::Stalled {
+                fate: fate("NotPrepared", "its node has not got the pod's volumes or network ready", true),
+                patience: VOLUME_PATIENCE,
+            },
+            false => Verdict::Fine,
+        };
     };
     let said = brief(&waiting.message);
     match waiting.reason.as_str() {
@@ -185,6 +197,10 @@ mod tests {
         for (status, expect) in [
             (json!({"phase": "Running"}), "fine"),
             (waiting("ContainerCreating", ""), "fine"),
+            (
+                json!({"phase": "Pending", "conditions": [{"type": "PodReadyToStartContainers", "status": "False"}]}),
+                "after 120 s: NotPrepared (again): its node has not got the pod's volumes or network ready",
+            ),
             (
                 json!({"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}),
                 "Evicted (again): its node evicted the pod: The node was low on resource: memory.",

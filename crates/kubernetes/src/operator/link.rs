@@ -116,12 +116,11 @@ impl Link {
 
     /// Tells what is in the outbox, for ever.
     pub(crate) async fn tell(&self, outbox: &Outbox) {
-        let mut way = Way::default();
-        let mut pace = Pace::default();
+        let (mut way, mut pace, mut most) = (Way::default(), Pace::default(), outbox::AT_ONCE);
         loop {
             outbox.filled().await;
             sleep(GATHER).await;
-            let report = outbox.take();
+            let report = outbox.take(most);
             let sent = async {
                 let client = way.client(&self.server)?;
                 let post = client.post::<Value>("/cluster/v1/report", &report);
@@ -131,11 +130,19 @@ impl Link {
             match sent {
                 Ok(_) => {
                     pace.succeeded();
+                    most = outbox::AT_ONCE;
                     self.metrics.told.inc_by(report.news.len() as u64);
                 }
                 Err(error) if is_refused(&error) => {
-                    // The server will not take this report however often it is sent.
-                    tracing::error!(error = chain(&error), "the server refused a report");
+                    // The server will not take this however often it is sent; of several things one may be at fault.
+                    match outbox::count(&report) {
+                        0 | 1 => tracing::error!(error = chain(&error), "the server refused to be told something"),
+                        several => {
+                            most = several / 2;
+                            outbox.put_back(report);
+                            continue;
+                        }
+                    }
                 }
                 Err(error) if is_conflict(&error) && report.facts.is_some() => {
                     // Asked for again once the server takes them; what happened to attempts must not wait for that.
@@ -233,22 +240,25 @@ mod tests {
     use serde_json::json;
     use tokio::net::TcpListener;
 
-    /// A server that takes this cluster for another and writes down the rest of what it is told.
+    /// A server that takes this cluster for another, does not understand one attempt, and writes down the rest of what it is
+    /// told.
     async fn serve(listener: TcpListener, heard: mpsc::UnboundedSender<ClusterReport>) {
-        let report = async move |Json(report): Json<ClusterReport>| match report.facts {
-            Some(_) => {
-                (StatusCode::CONFLICT, Json(json!({"error": {"code": "Conflict", "message": "another cluster"}})))
+        let error = |status, message: &str| (status, Json(json!({"error": {"code": "No", "message": message}})));
+        let report = async move |Json(report): Json<ClusterReport>| {
+            if report.facts.is_some() {
+                return error(StatusCode::CONFLICT, "another cluster");
             }
-            None => {
-                heard.send(report).unwrap();
-                (StatusCode::OK, Json(json!({})))
+            if report.news.iter().any(|news| news.attempt.as_str() == "att_13_0") {
+                return error(StatusCode::BAD_REQUEST, "what is this?");
             }
+            heard.send(report).unwrap();
+            (StatusCode::OK, Json(json!({})))
         };
         axum::serve(listener, Router::new().route("/cluster/v1/report", routing::post(report))).await.unwrap();
     }
 
     #[tokio::test]
-    async fn news_do_not_wait_for_facts_that_the_server_refuses() {
+    async fn news_do_not_wait_for_what_the_server_refuses() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let token_file = std::env::temp_dir().join(format!("peregrine-link-{}", super::super::pace::nonce()));
         fs::write(&token_file, "t").unwrap();
@@ -257,15 +267,26 @@ mod tests {
         let link = Link::new(server, Arc::default(), || Timestamp(0), "uid-2".to_owned());
         let outbox = Outbox::default();
         outbox.facts(ClusterFacts::default());
-        let (attempt, what) = (AttemptId::parse("att_1_0").unwrap(), ClusterWhat::Notice { text: "hello".into() });
-        outbox.news(AttemptNews { attempt, at: Timestamp(1), what: what.clone() });
-        let (heard, mut told) = mpsc::unbounded_channel();
-        let report = tokio::select! {
-            () = serve(listener, heard) => None,
-            () = link.tell(&outbox) => None,
-            report = told.recv() => report,
+        for number in 10..20 {
+            let (attempt, what) = (AttemptId::of(number, 0), ClusterWhat::Notice { text: "hello".into() });
+            outbox.news(AttemptNews { attempt, at: Timestamp(1), what });
+        }
+        let (heard, mut told) = mpsc::unbounded_channel::<ClusterReport>();
+        let all = async {
+            let mut attempts = Vec::new();
+            while attempts.len() < 9 {
+                attempts.extend(told.recv().await.unwrap().news.into_iter().map(|news| news.attempt));
+            }
+            attempts
+        };
+        let mut attempts = tokio::select! {
+            () = serve(listener, heard) => Vec::new(),
+            () = link.tell(&outbox) => Vec::new(),
+            attempts = all => attempts,
         };
         fs::remove_file(token_file).unwrap();
-        assert_eq!(report.unwrap().news[0].what, what);
+        attempts.sort();
+        attempts.dedup();
+        assert_eq!(attempts.len(), 9, "all but the one that was not understood: {attempts:?}");
     }
 }

@@ -251,23 +251,23 @@ impl Maker<'_> {
             spec["serviceAccountName"] = json!(account);
             spec["automountServiceAccountToken"] = json!(true);
         }
-        let secrets = pull_secrets(&self.launch.target);
-        if !secrets.is_empty() {
-            spec["imagePullSecrets"] = json!(secrets);
-        }
+        spec["imagePullSecrets"] = pull_secrets(&self.launch.target);
         spec
     }
 
     fn init_container(&self) -> Value {
         let mut security = names::container_security();
         security["runAsNonRoot"] = json!(true);
+        // A quota of limits asks for one of every container; as much as the job's own makes the pod no larger.
+        let limits = self.shape.requirements().limits.unwrap_or_default();
+        let cpu = limits.get("cpu").map_or("1", |cpu| cpu.0.as_str());
         json!({
             "name": "peregrine",
             "image": self.options.image,
             "imagePullPolicy": "IfNotPresent",
             "command": ["/peregrine", "agent", "place", PROGRAM],
             "securityContext": security,
-            "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}},
+            "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": cpu, "memory": "64Mi"}},
             "volumeMounts": [{"name": "peregrine-bin", "mountPath": PROGRAM}],
             "terminationMessagePolicy": "FallbackToLogsOnError",
         })
@@ -423,9 +423,9 @@ pub(crate) fn tolerations(target: &ClusterTarget) -> Vec<Toleration> {
 }
 
 /// What images of a target are pulled with.
-pub(crate) fn pull_secrets(target: &ClusterTarget) -> Vec<Value> {
+pub(crate) fn pull_secrets(target: &ClusterTarget) -> Value {
     let names = target.settings.get("image_pull_secrets").map(String::as_str).unwrap_or_default();
-    names.split([',', ' ']).filter(|name| !name.is_empty()).map(|name| json!({"name": name})).collect()
+    names::references(names.split([',', ' ']).filter(|name| !name.is_empty()))
 }
 
 #[cfg(test)]

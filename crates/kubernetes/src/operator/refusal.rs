@@ -31,6 +31,8 @@ impl Refusal {
             403 if is("cannot create resource") || is("cannot get resource") => Refusal::Later(format!(
                 "the extension lacks a permission; `peregrine extension upgrade` restores it: {said}"
             )),
+            // Who we are is proven anew with the next request.
+            401 => Refusal::Later(format!("the cluster does not know the extension's token: {said}")),
             // Two quotas were counted at the same moment.
             409 => Refusal::Later(format!("the cluster is busy: {said}")),
             404 if is("namespaces") => {
@@ -41,6 +43,7 @@ impl Refusal {
             500 if is("failed calling webhook") => {
                 Refusal::Later(format!("an admission webhook does not answer: {said}"))
             }
+            408 | 410 => Refusal::Later(format!("the cluster is slow: {said}")),
             400..429 => Refusal::Never { code: "Refused", why: format!("the cluster refused the job's pod: {said}") },
             _ => Refusal::Later(format!("the cluster cannot take the job's pod now: {said}")),
         }
@@ -92,6 +95,8 @@ mod tests {
                 "Internal error occurred: failed calling webhook \"v\": context deadline exceeded",
                 "later: an admission webhook does not answer",
             ),
+            (401, "Unauthorized", "later: the cluster does not know the extension's token"),
+            (408, "Timeout: request did not complete", "later: the cluster is slow"),
             (404, "namespaces \"ml\" not found", "later: the target's namespace does not exist"),
             (
                 403,

@@ -24,6 +24,9 @@ pub(crate) struct Gated {
     pub(crate) priority: i64,
     pub(crate) waited: Duration,
     pub(crate) rest: Rest,
+    /// A single pod for which the scheduler may end others. It is let go in any case: it holds nothing until it runs, and who
+    /// makes way is the scheduler's to say. For a gang nobody is ended, lest that were for a part of it.
+    pub(crate) preempts: bool,
 }
 
 /// Whether a gang was taken back a moment ago, and what is made of that.
@@ -67,7 +70,7 @@ pub(crate) fn release(mut gangs: Vec<Gated>, rooms: &mut [Room], manner: Manner)
             freed.push(Freed { attempt: gang.attempt, fits: true });
             continue;
         }
-        if manner.grow && gang.rest == Rest::None {
+        if (manner.grow || gang.preempts) && gang.rest == Rest::None {
             fit::promise(&gang.need, gang.parts, rooms);
             freed.push(Freed { attempt: gang.attempt, fits: false });
             continue;
@@ -108,6 +111,7 @@ mod tests {
                 8 => Rest::Whole,
                 _ => Rest::None,
             },
+            preempts: *parts == 1 && *priority == 3,
         };
         let mut rooms: Vec<_> = nodes.iter().map(Room::empty).collect();
         let freed = release(gangs.iter().map(gated).collect(), &mut rooms, Manner { grow, reserves: false });
@@ -143,11 +147,19 @@ mod tests {
             priority: 0,
             waited: Duration::from_secs(waited),
             rest: Rest::None,
+            preempts: false,
         };
         let gangs = vec![gang("1", 8, 9_000), gang("2", 1, 1)];
         assert!(release(gangs, &mut rooms, Manner::default()).is_empty());
         assert_eq!(freed(&busy, &nodes, false), ["1"]);
         assert_eq!(freed(&[("1", 9, "1c", 0, 9_000), ("2", 1, "2c", 0, 1)], &nodes, false), ["2"]);
+    }
+
+    #[test]
+    fn a_single_pod_that_may_take_from_others_is_let_go_although_it_does_not_fit() {
+        let nodes = [node("a", "2c")];
+        let waiting = [("1", 1, "4c", 3, 1), ("2", 2, "2c", 3, 1), ("3", 1, "4c", 0, 1)];
+        assert_eq!(freed(&waiting, &nodes, false), ["1"]);
     }
 
     #[test]

@@ -110,6 +110,9 @@ pub(crate) struct PodSpec {
     tolerations: Vec<Tolerance>,
     affinity: Affinity,
     pub(crate) scheduling_gates: Vec<Gate>,
+    /// Written into every pod by the API server, from its class.
+    pub(crate) priority: i64,
+    pub(crate) preemption_policy: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -28,6 +28,8 @@ pub(crate) struct World {
     pub(crate) gangs: BTreeMap<AttemptId, Gang>,
     types: BTreeMap<String, InstanceTypeSpec>,
     claims: BTreeMap<(String, String), Claim>,
+    /// What was said of gangs whose Volcano Jobs the watches have yet to bring.
+    early: HashMap<AttemptId, (String, bool)>,
     /// The router's service, where there is one.
     pub(crate) router: Option<ServiceSeen>,
     /// By uid: where a pod runs and what it asks for.
@@ -81,6 +83,8 @@ pub(crate) struct Part {
     pub(crate) held: bool,
     /// Its deletion was asked for, by whomever.
     pub(crate) leaving: bool,
+    /// The scheduler may end others for it.
+    pub(crate) preempts: bool,
     /// A container of it has run.
     pub(crate) ran: bool,
     pub(crate) verdict: Verdict,
@@ -186,8 +190,9 @@ impl World {
         };
         let gang = self.gangs.entry(attempt.clone()).or_insert_with(|| Gang::of(&job.metadata, Arc::clone(&need)));
         gang.need = need;
-        let before = gang.job.take().unwrap_or_default();
-        gang.job = Some(Job { says: before.says, enqueued: before.enqueued, ..seen });
+        let before = gang.job.take().map(|job| (job.says, job.enqueued));
+        let (says, enqueued) = self.early.remove(&attempt).or(before).unwrap_or_default();
+        gang.job = Some(Job { says, enqueued, ..seen });
         Some(attempt)
     }
 
@@ -208,11 +213,20 @@ impl World {
     }
 
     pub(crate) fn see_group(&mut self, group: &GroupSeen) {
-        let gang = attempt_of(&group.metadata).and_then(|attempt| self.gangs.get_mut(&attempt));
-        let Some(job) = gang.and_then(|gang| gang.job.as_mut()) else { return };
+        let Some(attempt) = attempt_of(&group.metadata) else { return };
         let unscheduled = condition(&group.status.conditions, "Unschedulable").filter(|c| c.status == "True");
-        job.says = unscheduled.map(|c| c.message.clone()).unwrap_or_default();
-        job.enqueued = !matches!(group.status.phase.as_str(), "" | "Pending");
+        let says = unscheduled.map(|c| c.message.clone()).unwrap_or_default();
+        let enqueued = !matches!(group.status.phase.as_str(), "" | "Pending");
+        match self.gangs.get_mut(&attempt).and_then(|gang| gang.job.as_mut()) {
+            Some(job) => (job.says, job.enqueued) = (says, enqueued),
+            None => drop(self.early.insert(attempt, (says, enqueued))),
+        }
+    }
+
+    pub(crate) fn lose_group(&mut self, group: &GroupSeen) {
+        if let Some(attempt) = attempt_of(&group.metadata) {
+            self.early.remove(&attempt);
+        }
     }
 
     /// Whether anything changed that decides where pods fit.
@@ -419,6 +433,7 @@ fn part_seen(pod: PodSeen, memory_limit: u64, nodes: &BTreeMap<String, Node>) ->
         gated: spec.scheduling_gates.iter().any(|gate| gate.name == labels::GATE),
         held: !spec.scheduling_gates.is_empty(),
         leaving: metadata.deletion_timestamp.is_some(),
+        preempts: spec.priority > 0 && spec.preemption_policy != "Never",
         ran: status.container_statuses.iter().any(ran)
             || matches!(status.phase.as_str(), "Running" | "Succeeded" | "Failed"),
         verdict: fate::verdict(&status, memory_limit),

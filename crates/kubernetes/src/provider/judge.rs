@@ -13,8 +13,6 @@ use domain::Timestamp;
 
 /// A cluster that grows takes minutes to have another machine.
 const ROOM_PATIENCE_MS: i64 = 10 * 60_000;
-/// By then volumes are there, or will never be.
-const VOLUME_PATIENCE_MS: i64 = 2 * 60_000;
 /// A node calls within seconds of its start.
 const CALL_PATIENCE_MS: i64 = 20_000;
 
@@ -40,13 +38,7 @@ pub(super) fn health(pod: &PodSeen, now: Timestamp, server: &str) -> Health {
         let why = format!("its pod runs, and has not called at `{server}`: `server_url` must lead here from there");
         return if quiet { Health::Waits(why) } else { Health::Well };
     }
-    // Volumes and network come before any container.
-    match is(pod, "PodReadyToStartContainers", "False") {
-        Some(_) if now.0 - since(pod, "PodScheduled") > VOLUME_PATIENCE_MS => {
-            Health::Dead("its pod got no volumes or no network".to_owned())
-        }
-        _ => Health::Well,
-    }
+    Health::Well
 }
 
 fn kept(why: String, too_long: bool) -> Health {
@@ -94,6 +86,7 @@ mod tests {
         let running = json!({"phase": "Running", "conditions": [{"type": "ContainersReady", "status": "True",
             "lastTransitionTime": "2026-01-01T00:00:30Z"}]});
         let room = "no machine of the Kubernetes cluster takes its pod: 0/3 nodes are available: 3 Insufficient cpu.";
+        let prepared = "its node has not got the pod's volumes or network ready";
         let pull = "the image cannot be pulled: no such host";
         for (seconds, status, expect) in [
             (0, json!({}), "well".to_owned()),
@@ -101,8 +94,8 @@ mod tests {
             (601, unplaced, format!("dead: {room}")),
             (5, image.clone(), format!("waits: {pull}")),
             (121, image, format!("dead: {pull}")),
-            (60, volumes.clone(), "well".to_owned()),
-            (121, volumes, "dead: its pod got no volumes or no network".to_owned()),
+            (60, volumes.clone(), format!("waits: {prepared}")),
+            (121, volumes, format!("dead: {prepared}")),
             (40, running.clone(), "well".to_owned()),
             (
                 60,

@@ -28,8 +28,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// `1` or `2`.
     Replicas,
-    /// Names of namespaces, with commas.
-    Namespaces,
+    /// Names as namespaces have them, with commas.
+    Names,
     /// `nodeSelector.<label>`: as many as wanted.
     Labels,
 }
@@ -51,7 +51,7 @@ const fn also(key: Key, aliases: &'static [&'static str]) -> Key {
 }
 
 use Effect::{Instead, Used};
-use Kind::{Choice, Labels, Namespaces, Replicas, Secret, Text, Truth};
+use Kind::{Choice, Labels, Names, Replicas, Secret, Text, Truth};
 
 const ADDRESSES: &str = "the parts of a job find each other by the addresses of their pods";
 const NO_INGRESS: &str = "there is no ingress controller: callers reach the router itself";
@@ -236,10 +236,17 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "jobNamespaces",
-        Namespaces,
+        Names,
         "",
         Used,
         "Namespaces in which the extension may make pods, with commas. Default: every namespace that is attached",
+    ),
+    key(
+        "imagePullSecrets",
+        Names,
+        "",
+        Used,
+        "Secrets of the extension's namespace with which its own pods pull their image, with commas. Pods of jobs use those of their target, `image_pull_secrets`",
     ),
     key("operatorReplicas", Replicas, "1", Used, "Copies of the operator, `1` or `2`; one of them leads"),
     key("serviceMonitor", Truth, "False", Used, "Make a ServiceMonitor for an existing Prometheus operator"),
@@ -285,8 +292,8 @@ impl Key {
                 said(format!("write one of `{}`", all.join("`, `")))
             }
             Replicas if !matches!(value, "1" | "2") => said("write `1` or `2`".to_owned()),
-            Namespaces if !value.split(',').map(str::trim).all(is_namespace) => {
-                said("write names of namespaces with commas: `team-a,team-b`".to_owned())
+            Names if !value.split(',').map(str::trim).all(is_namespace) => {
+                said("write names with commas: `team-a,team-b`".to_owned())
             }
             Secret if value.is_empty() => Err(("is empty".to_owned(), "name a file that holds it".to_owned())),
             _ => Ok(()),
@@ -302,7 +309,7 @@ impl Key {
                 json!({"type": "string", "pattern": format!("^({})$", all.iter().map(any_case).collect::<Vec<_>>().join("|"))})
             }
             Replicas => json!({"enum": [1, 2, "1", "2"]}),
-            Namespaces => json!({"type": "string", "pattern": "^[a-z0-9, -]*$"}),
+            Names => json!({"type": "string", "pattern": "^[a-z0-9, -]*$"}),
             Text | Secret | Labels => json!({"type": ["string", "number", "boolean"]}),
         };
         schema["description"] = json!(self.about);

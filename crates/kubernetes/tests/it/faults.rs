@@ -47,12 +47,17 @@ pub(crate) fn a_pod_whose_node_leaves_the_cluster_may_be_tried_again(stage: &Sta
 }
 
 pub(crate) fn a_quota_is_waited_for_and_a_refusal_is_final(stage: &Stage) {
-    stage.cluster.apply(r#"{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}"#);
+    stage.cluster.apply(
+        r#"{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}, "spec": {"hard":
+        {"pods": "1", "limits.cpu": "100", "limits.memory": "100Gi"}}}"#,
+    );
     stage.cluster.until_field("resourcequota/small", ".status.hard.pods", "1");
     let two = stage.want(2, |_| {});
     stage.until("the quota's name", || stage.wire.waiting(&two).contains("exceeded quota: small"));
-    stage.cluster.ok(&["delete", "resourcequota", "small"]);
+    let wider = r#"{"spec": {"hard": {"pods": "2"}}}"#;
+    stage.cluster.ok(&["patch", "resourcequota", "small", "--type=merge", "-p", wider]);
     stage.until("it to run after all", || stage.pods(&two, "Running").len() == 2);
+    stage.cluster.ok(&["delete", "resourcequota", "small"]);
     stage.drop_and_see_nothing_left(&two);
     stage.cluster.ok(&["label", "namespace", &stage.namespace(), "pod-security.kubernetes.io/enforce=restricted"]);
     let refused = stage.want(1, |_| {});

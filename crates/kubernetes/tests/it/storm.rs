@@ -148,6 +148,28 @@ fn a_gang_of_higher_priority_goes_first_although_it_came_last() {
 }
 
 #[test]
+fn a_part_that_made_way_for_a_more_important_job_is_told_so() {
+    let Some(stage) = Stage::set(Settings { training: true, gangs: Gangs::Gates, ..Settings::default() }) else {
+        return;
+    };
+    let class = format!("urgent-{}", stage.namespace());
+    stage.cluster.apply(&format!(
+        r#"{{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {{"name": "{class}"}}, "value": 1000}}"#
+    ));
+    let nodes = stage.fake_nodes();
+    let all = stage.want(nodes as u32, |_| {});
+    stage.until("all nodes to be taken", || stage.pods(&all, "Running").len() == nodes);
+    let urgent = stage.want(1, |launch| drop(launch.target.settings.insert("priority_class".into(), class.clone())));
+    stage.until("word of who made way", || stage.wire.gone(&all).is_some());
+    let (code, why, retryable) = stage.wire.gone(&all).unwrap();
+    assert!(code == "Preempted" && retryable, "{code}: {why}");
+    stage.until("the urgent one to run", || stage.pods(&urgent, "Running").len() == 1);
+    stage.drop_and_see_nothing_left(&all);
+    stage.drop_and_see_nothing_left(&urgent);
+    stage.cluster.ok(&["delete", "priorityclass", &class]);
+}
+
+#[test]
 fn of_a_burst_of_jobs_every_one_runs_once() {
     // Volcano itself takes its time over each.
     for (gangs, share) in [(Gangs::Gates, 1), (Gangs::Volcano, 5)] {

@@ -82,7 +82,7 @@ impl Desk {
                 Change::Start => self.lists.groups.start(),
                 Change::Seen(group) => self.world.see_group(&group),
                 Change::Listed => drop(self.lists.groups.end()),
-                Change::Gone(_) => {}
+                Change::Gone(group) => self.world.lose_group(&group),
             },
             Seen::Bound(change) => {
                 self.facts.dirty |= match change {

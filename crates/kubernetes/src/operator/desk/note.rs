@@ -13,8 +13,10 @@ use tokio::time::Instant;
 
 /// Reasons change with every pod that comes or goes; of one gang they are noted no more often than this.
 const WAIT_EVERY: Duration = Duration::from_secs(60);
-/// Notes go out so many at once, and the next ones this much later.
+/// Notes go out so many at once, and the next ones this much later; one by one while many gangs wait for their pods, which the
+/// API server is to make first.
 const AT_ONCE: usize = 10;
+const CROWD: usize = 50;
 const PAUSE: Duration = Duration::from_millis(500);
 /// More of them are not kept.
 const KEPT: usize = 1000;
@@ -71,7 +73,8 @@ impl Desk {
             return;
         }
         self.notes.last = Some(Instant::now());
-        for _ in 0..AT_ONCE {
+        let coming = self.launches.len() + self.world.gangs.values().filter(|gang| !gang.is_placed()).count();
+        for _ in 0..if coming > CROWD { 1 } else { AT_ONCE } {
             let Some((about, event)) = self.notes.waiting.pop_front() else { return };
             let recorder = self.cx.recorder.clone();
             self.start(async move {

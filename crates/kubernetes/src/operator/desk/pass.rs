@@ -9,11 +9,12 @@ use crate::operator::{
     act::{self, Recipe},
     claims::Claims,
     facts,
-    fate::{Fate, Verdict},
+    fate::{self, Fate, Verdict},
     fit::{self, promise},
     link::Holding,
     release::{self, Gated, Manner},
-    world::Gang,
+    seen::PodStatus,
+    world::{Gang, Part},
 };
 use crate::reservation;
 use domain::{AttemptId, cluster::ClusterWhat};
@@ -180,14 +181,21 @@ impl Desk {
             }
             return;
         }
-        if gang.is_leaving() || memo.busy || self.launches.contains_key(attempt) {
+        if memo.busy || self.launches.contains_key(attempt) {
             return;
         }
         if let Some(since) = memo.stop_since {
-            let nothing_runs = !gang.has_run();
-            if nothing_runs || since.elapsed() > STOP_AT_MOST {
+            let (nothing_runs, late) = (!gang.has_run(), since.elapsed() > STOP_AT_MOST);
+            if late && let Some(node) = self.cut_off_on(gang) {
+                let why = format!("it was stopped; node `{node}` does not answer, and ends the pod when it does again");
+                return self.gone(attempt, 0, &Fate { code: "Stopped", why, retryable: false });
+            }
+            if !gang.is_leaving() && (nothing_runs || late) {
                 self.end_stopped(attempt, nothing_runs);
             }
+            return;
+        }
+        if gang.is_leaving() {
             return;
         }
         if memo.sure == Some(false) && !gang.has_run() {
@@ -197,6 +205,13 @@ impl Desk {
             return self.gone(attempt, part, &fate);
         }
         if memo.told_gone.is_empty() && self.is_partial_for_long(gang) {
+            return match lost_part(gang) {
+                // It went while nobody looked.
+                Some(part) => self.gone(attempt, part, &fate::deleted(&PodStatus::default(), true)),
+                None => self.take_back(attempt),
+            };
+        }
+        if says(gang).is_some_and(wants_a_claim) && !gang.has_run() {
             return self.take_back(attempt);
         }
         if gang.job.as_ref().is_some_and(|job| job.over) && gang.pods.is_empty() {
@@ -204,6 +219,16 @@ impl Desk {
             return self.gone(attempt, 0, &Fate { code: "EndedByVolcano", why, retryable: true });
         }
         self.rehearse(attempt);
+    }
+
+    /// A node that does not answer, where all that is left of the gang is on such ones.
+    fn cut_off_on<'g>(&self, gang: &'g Gang) -> Option<&'g str> {
+        let mut live = gang.pods.values().filter(|part| !matches!(part.verdict, Verdict::Over(_))).peekable();
+        let first = live.peek()?.node.as_deref()?;
+        let answers = |part: &Part| {
+            part.node.as_ref().is_none_or(|node| self.world.nodes.get(node).is_some_and(|node| node.ready))
+        };
+        (!live.any(answers)).then_some(first)
     }
 
     fn end_stopped(&mut self, attempt: &AttemptId, nothing_ran: bool) {
@@ -251,7 +276,7 @@ impl Desk {
         self.note_on(
             attempt,
             "TakenBack",
-            "only a part of the gang found nodes in time; it waits until all of it fits",
+            "a part of the gang found no node in time; it is made anew, and waits until all of it fits",
         );
         let memo = self.memos.entry(attempt.clone()).or_default();
         (memo.busy, memo.taken_back) = (true, true);
@@ -310,6 +335,7 @@ impl Desk {
             priority: gang.priority,
             waited: now.since(gang.since),
             rest: self.rests.get(*attempt).map_or(release::Rest::None, Rest::now),
+            preempts: gang.parts == 1 && gang.pods.values().any(|part| part.preempts),
         });
         let settings = &self.cx.settings;
         let manner = Manner { grow: settings.node_autoscaling, reserves: settings.memory_reservation };
@@ -339,7 +365,7 @@ impl Desk {
     }
 
     /// What the server is told with the next poll.
-    fn held(&self) -> Holding {
+    pub(super) fn held(&self) -> Holding {
         let gangs = self.world.gangs.iter().map(|(attempt, gang)| (attempt, gang, self.memo(attempt)));
         let (mut holds, mut leaving) = (self.departed.clone(), Vec::new());
         holds.extend(self.launches.keys().chain(self.made.keys()).cloned());
@@ -349,7 +375,8 @@ impl Desk {
             }
             // What was stopped and has ended is to be removed, so the server must hear that it is still here.
             let stopping = memo.stop_since.is_some() && !gang.is_over();
-            if gang.is_leaving() || memo.removing.is_some() || stopping {
+            // What others delete may have to be stopped all the same, and what we did in an earlier life is removed once more.
+            if memo.removing.is_some() || stopping {
                 leaving.push(attempt.clone());
             }
         }
@@ -430,6 +457,17 @@ impl Desk {
             });
         }
     }
+}
+
+/// The part that a gang had and has no more: pods behind gates are all made before the first is let go.
+fn lost_part(gang: &Gang) -> Option<u32> {
+    let all_placed = gang.job.is_none() && gang.pods.values().all(|part| part.node.is_some());
+    (0..gang.parts).find(|part| all_placed && !gang.pods.contains_key(part))
+}
+
+/// The scheduler waits for a volume claim that was deleted since the pod was made; made anew, it does without.
+fn wants_a_claim(says: &str) -> bool {
+    says.contains("persistentvolumeclaim") && (says.contains("not found") || says.contains("is being deleted"))
 }
 
 fn gated_pods(gang: &Gang) -> Vec<String> {

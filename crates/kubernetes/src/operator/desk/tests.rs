@@ -124,7 +124,7 @@ fn bring(desk: &mut Desk, mut pod: Value) {
 }
 
 fn told(desk: &Desk) -> Vec<ClusterWhat> {
-    desk.cx.outbox.take().news.into_iter().map(|news| news.what).collect()
+    desk.cx.outbox.take(1000).news.into_iter().map(|news| news.what).collect()
 }
 
 #[tokio::test]
@@ -239,7 +239,7 @@ async fn a_gang_that_fitted_and_found_only_some_nodes_stays_behind_its_gate_for_
     desk.take_on(Launch { parts: 2, ..launch() });
     settle(&mut desk).await;
     again(&mut desk, false, true);
-    desk.cx.outbox.take();
+    desk.cx.outbox.take(1000);
     settle(&mut desk).await;
     assert_eq!(freed(&sent), 2, "there is room by its amounts, as before; it is not let go at once");
     desk.waits_at = Instant::now();
@@ -249,4 +249,91 @@ async fn a_gang_that_fitted_and_found_only_some_nodes_stays_behind_its_gate_for_
         waits.iter().any(|what| matches!(what, ClusterWhat::Waiting { text } if text.contains("placed only a part"))),
         "{waits:?}"
     );
+}
+
+/// A gang of two whose pods are made and placed on `n1`, as the watches show it.
+async fn placed(desk: &mut Desk, sent: &Sent) -> Vec<Value> {
+    desk.hear(node("n1", 8));
+    desk.take_on(Launch { parts: 2, ..launch() });
+    settle(desk).await;
+    let mut pods = sent_to(sent, "/pods");
+    for (at, pod) in pods.iter_mut().enumerate() {
+        pod["metadata"]["uid"] = json!(format!("u{at}"));
+        pod["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+        pod["spec"]["schedulingGates"] = json!([]);
+        pod["spec"]["nodeName"] = json!("n1");
+        pod["status"] = json!({"phase": "Running"});
+    }
+    pods
+}
+
+fn gone(desk: &Desk) -> Vec<(u32, String, bool)> {
+    let all = told(desk).into_iter().filter_map(|what| match what {
+        ClusterWhat::Gone { part, code, retryable, .. } => Some((part, code, retryable)),
+        _ => None,
+    });
+    all.collect()
+}
+
+fn deletions(sent: &Sent) -> usize {
+    sent.lock().unwrap().iter().filter(|(path, _)| path.starts_with("DELETE")).count()
+}
+
+#[tokio::test]
+async fn a_part_that_went_while_no_operator_was_there_is_told_and_the_others_are_not_taken_back() {
+    let (mut desk, sent) = desk(Settings::default());
+    let pods = placed(&mut desk, &sent).await;
+    desk.hear(Seen::Pod(seen(pods[0].clone())));
+    told(&desk);
+    settle(&mut desk).await;
+    assert_eq!(gone(&desk), [(1, "Deleted".to_owned(), true)]);
+    assert_eq!(deletions(&sent), 0, "the server says what becomes of the rest");
+}
+
+#[tokio::test]
+async fn what_was_stopped_on_a_node_that_does_not_answer_ends_all_the_same() {
+    let (mut desk, sent) = desk(Settings::default());
+    let pods = placed(&mut desk, &sent).await;
+    for mut pod in pods {
+        pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:01:00Z");
+        desk.hear(Seen::Pod(seen(pod)));
+    }
+    settle(&mut desk).await;
+    assert!(desk.held().leaving.is_empty(), "its owner may still stop it");
+    desk.stop(attempt());
+    let long_ago = Instant::now() - Duration::from_secs(100);
+    desk.memos.get_mut(&attempt()).unwrap().stop_since = Some(long_ago);
+    settle(&mut desk).await;
+    assert_eq!(gone(&desk), [], "its node is there and sees to it");
+    desk.hear(Seen::Node(seen(json!({"metadata": {"name": "n1", "uid": "n1"}, "status": {
+        "conditions": [{"type": "Ready", "status": "Unknown"}]}}))));
+    settle(&mut desk).await;
+    assert_eq!(gone(&desk), [(0, "Stopped".to_owned(), false)]);
+}
+
+#[tokio::test]
+async fn a_gang_whose_volume_claim_was_deleted_is_made_anew() {
+    let (mut desk, sent) = desk(Settings::default());
+    let pods = placed(&mut desk, &sent).await;
+    for mut pod in pods {
+        pod["spec"]["nodeName"] = Value::Null;
+        pod["status"] = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+            "message": "0/1 nodes are available: persistentvolumeclaim \"data\" not found."}]});
+        desk.hear(Seen::Pod(seen(pod)));
+    }
+    settle(&mut desk).await;
+    assert!(deletions(&sent) > 0, "without its pods the server sends the launch again");
+    assert_eq!(gone(&desk), [], "which is no end of the attempt");
+}
+
+#[tokio::test]
+async fn what_volcano_says_of_a_gang_is_kept_until_its_job_is_seen() {
+    let (mut desk, _) = desk(Settings::default());
+    let meta = json!({"name": "g", "namespace": "ml", "uid": "u", "labels": {names::ATTEMPT: attempt().as_str()}});
+    let status =
+        json!({"phase": "Inqueue", "conditions": [{"type": "Unschedulable", "status": "True", "message": "no room"}]});
+    desk.hear(Seen::Group(seen(json!({"metadata": meta, "status": status}))));
+    desk.hear(Seen::Job(seen(json!({"metadata": meta}))));
+    let job = desk.world.gangs[&attempt()].job.clone().unwrap();
+    assert_eq!((job.says.as_str(), job.enqueued), ("no room", true));
 }

@@ -1,6 +1,9 @@
 //! Why gangs wait, told when the reason changes.
 
-use super::{Desk, memo::Rest};
+use super::{
+    Desk,
+    memo::{Memo, Rest},
+};
 use crate::operator::{explain::explain, fate::Verdict, world::Gang};
 use domain::AttemptId;
 use std::{collections::HashMap, time::Duration};
@@ -23,7 +26,7 @@ impl Desk {
                 !memo.is_quiet() && memo.told_gone.is_empty() && memo.stop_since.is_none() && !gang.is_leaving();
             // Who was told of a wait is told when it is over.
             let starts = !memo.said.is_empty() && !gang.has_run();
-            wanted && now.since(gang.since) > FRESH && (!gang.is_placed() || starts || stalls(gang).is_some())
+            wanted && now.since(gang.since) > FRESH && (!gang.is_placed() || starts || stalls(gang, memo).is_some())
         };
         let waiting: Vec<_> = self.world.gangs.iter().filter(waits).collect();
         if waiting.is_empty() {
@@ -36,7 +39,7 @@ impl Desk {
         for (attempt, gang) in waiting {
             let (memo, says) = (self.memo(attempt), says(gang));
             let known = match gang.is_placed() {
-                true => stalls(gang).or(Some("its pods have nodes and are starting")),
+                true => stalls(gang, memo).or(Some("its pods have nodes and are starting")),
                 false => Some(memo.refused.as_str()).filter(|text| !text.is_empty()),
             };
             if let Some(text) = self.rests.get(attempt).filter(|_| !gang.is_free()).and_then(Rest::why) {
@@ -61,10 +64,13 @@ impl Desk {
     }
 }
 
-/// Why a pod that has a node does not start.
-fn stalls(gang: &Gang) -> Option<&str> {
-    gang.pods.values().find_map(|part| match &part.verdict {
-        Verdict::Stalled { fate, .. } => Some(fate.why.as_str()),
+/// Why a pod that has a node does not start; what may pass in a moment is not told.
+fn stalls<'g>(gang: &'g Gang, memo: &Memo) -> Option<&'g str> {
+    gang.pods.iter().find_map(|(number, part)| match &part.verdict {
+        Verdict::Stalled { fate, patience } => {
+            let lasts = memo.stalled.get(number).is_some_and(|since| since.elapsed() > *patience / 12);
+            lasts.then_some(fate.why.as_str())
+        }
         _ => None,
     })
 }

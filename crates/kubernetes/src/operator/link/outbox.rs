@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, sync::Mutex};
 use tokio::sync::Notify;
 
 /// More in one report would take the server too long.
-const AT_ONCE: usize = 1000;
+pub(super) const AT_ONCE: usize = 1000;
 
 #[derive(Default)]
 pub(crate) struct Outbox {
@@ -47,15 +47,18 @@ impl Outbox {
         }
     }
 
-    pub(crate) fn take(&self) -> ClusterReport {
+    /// As much of it as `most` says.
+    pub(crate) fn take(&self, most: usize) -> ClusterReport {
         let mut waiting = self.waiting.lock().expect("nothing panics while it holds the outbox");
-        let mut news = Vec::new();
-        while news.len() < AT_ONCE
+        let mut report = ClusterReport { facts: waiting.facts.take(), ..ClusterReport::default() };
+        let checks = waiting.checks.len().min(most.saturating_sub(count(&report)));
+        report.checks.extend(waiting.checks.drain(..checks));
+        while count(&report) < most
             && let Some((_, one)) = waiting.news.pop_first()
         {
-            news.push(one);
+            report.news.push(one);
         }
-        ClusterReport { facts: waiting.facts.take(), checks: std::mem::take(&mut waiting.checks), news }
+        report
     }
 
     /// What could not be told, unless there is something newer.
@@ -78,6 +81,11 @@ impl Outbox {
         change(&mut self.waiting.lock().expect("nothing panics while it holds the outbox"));
         self.bell.notify_one();
     }
+}
+
+/// How many things a report tells.
+pub(super) fn count(report: &ClusterReport) -> usize {
+    report.facts.iter().len() + report.checks.len() + report.news.len()
 }
 
 fn key(news: &AttemptNews) -> (AttemptId, u8, u32) {
@@ -109,11 +117,11 @@ mod tests {
         outbox.news(news(1, waits("one")));
         outbox.news(news(2, ClusterWhat::Bound { part: 0, node: "n".into() }));
         outbox.news(news(3, waits("two")));
-        let report = outbox.take();
+        let report = outbox.take(AT_ONCE);
         assert_eq!(report.news.iter().map(|news| news.at.0).collect::<Vec<_>>(), [2, 3]);
         outbox.news(news(4, waits("three")));
         outbox.put_back(report);
-        assert_eq!(outbox.take().news.iter().map(|news| news.at.0).collect::<Vec<_>>(), [2, 4]);
+        assert_eq!(outbox.take(AT_ONCE).news.iter().map(|news| news.at.0).collect::<Vec<_>>(), [2, 4]);
         assert!(outbox.is_empty());
     }
 }
