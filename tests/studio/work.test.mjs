@@ -288,6 +288,10 @@ test("a cluster made in the studio brings a node for a job, and shows it", async
   await page.getByRole("table", { name: "Nodes of crew" }).locator("tbody tr").first().waitFor();
   await card.scrollIntoViewIfNeeded();
   await shoot(page, "cluster");
+  await card.getByText("Use over time").click();
+  await card.getByText("Jobs and nodes").waitFor();
+  await card.locator("canvas").first().waitFor();
+  await shoot(page, "cluster-past");
   await card.getByRole("button", { name: "Resize…" }).click();
   await page.getByLabel("Nodes at most").fill("3");
   await page.getByRole("button", { name: "Resize", exact: true }).click();

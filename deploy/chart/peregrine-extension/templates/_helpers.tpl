@@ -51,6 +51,15 @@
 {{ $all | toRawJson }}
 {{- end -}}
 
+{{/* Secrets with which our own pods pull their image, in JSON. */}}
+{{- define "peregrine.pullSecrets" -}}
+{{- $all := list -}}
+{{- range splitList "," (include "peregrine.setting" (list . "imagePullSecrets")) -}}
+{{- if trim . -}}{{- $all = append $all (dict "name" (trim .)) -}}{{- end -}}
+{{- end -}}
+{{ $all | toRawJson }}
+{{- end -}}
+
 {{- define "peregrine.replicas" -}}
 {{ include "peregrine.setting" (list . "operatorReplicas") | default "1" }}
 {{- end -}}

@@ -43,7 +43,7 @@ function Charts({ name, past }: { name: string; past: Fullness[] }) {
   if (past.length === 0) return <Empty>The cluster was not heard of in this time. While it is, a sample is kept every minute.</Empty>;
   return (
     <div className="charts">
-      <Chart title="In use" series={shares} look={SHARE} group={`past ${name}`} />
+      {shares.length > 0 && <Chart title="In use" series={shares} look={SHARE} group={`past ${name}`} />}
       <Chart title="Jobs and nodes" series={jobs} look={COUNT} group={`past ${name}`} />
     </div>
   );
