@@ -34,6 +34,8 @@ use tokio::time::Instant;
 const MAKING: usize = 48;
 /// A gang that holds nodes in part for this long is taken back; the rules allow it 30 s.
 const PARTIAL_AT_MOST: Duration = Duration::from_secs(20);
+/// What held nodes for longer was once whole: in part, an operator would have taken it back.
+const WHOLE_ONCE: Duration = Duration::from_secs(120);
 /// What an agent needs to end its command, to save and to report.
 const STOP_AT_MOST: Duration = Duration::from_secs(90);
 const STOP_GRACE_SECONDS: u32 = 30;
@@ -204,8 +206,8 @@ impl Desk {
         if let Some((part, fate)) = self.given_up(attempt) {
             return self.gone(attempt, part, &fate);
         }
-        if memo.told_gone.is_empty() && self.is_partial_for_long(gang) {
-            return match lost_part(gang) {
+        if memo.told_gone.is_empty() && self.is_partial_for(gang, PARTIAL_AT_MOST) {
+            return match lost_part(gang).filter(|_| self.is_partial_for(gang, WHOLE_ONCE)) {
                 // It went while nobody looked.
                 Some(part) => self.gone(attempt, part, &fate::deleted(&PodStatus::default(), true)),
                 None => self.take_back(attempt),
@@ -267,8 +269,8 @@ impl Desk {
         .next()
     }
 
-    fn is_partial_for_long(&self, gang: &Gang) -> bool {
-        gang.partial_since().is_some_and(|since| self.cx.cluster_now().since(since) > PARTIAL_AT_MOST)
+    fn is_partial_for(&self, gang: &Gang, time: Duration) -> bool {
+        gang.partial_since().is_some_and(|since| self.cx.cluster_now().since(since) > time)
     }
 
     fn take_back(&mut self, attempt: &AttemptId) {
