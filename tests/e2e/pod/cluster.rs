@@ -62,7 +62,8 @@ impl<'h> Cluster<'h> {
         home.until("the cluster to be known", seen);
         let target = json!({
             "location": "here",
-            "properties": {"computeType": "Kubernetes", "resourceId": "/connectedClusters/fake", "properties": {"namespace": "ml"}},
+            "properties": {"computeType": "Kubernetes", "resourceId": "/connectedClusters/fake",
+                "properties": {"namespace": "ml", "default_image": "plain:1"}},
         });
         let scope = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/default/providers/Microsoft.MachineLearningServices/workspaces/default";
         let path = format!("{scope}/computes/lab?api-version=2024-04-01");
