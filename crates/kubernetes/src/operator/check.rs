@@ -3,6 +3,7 @@
 //! Invariants: every finding says what was seen and, where it failed, what to do; nothing is left behind.
 
 use super::{
+    explain::brief,
     fate::Verdict,
     pods::{self, Options},
     refusal::code,
@@ -49,6 +50,8 @@ pub(crate) async fn run(
     }];
     if findings[0].passed {
         findings.push(permitted(client, namespace, volcano).await);
+    }
+    if findings.iter().all(|finding| finding.passed) {
         findings.extend(canary(client, &check.target, options).await);
     }
     CheckResult { id: check.id.clone(), done: true, findings }
@@ -72,7 +75,7 @@ async fn namespace_exists(client: &Client, name: &str) -> Finding {
         Ok(None) => {
             failed("namespace", format!("there is no namespace `{name}`; run `kubectl create namespace {name}`"))
         }
-        Err(error) => failed("namespace", format!("cannot look for namespace `{name}`: {error}")),
+        Err(error) => failed("namespace", format!("cannot look for namespace `{name}`: {}", said(&error))),
     }
 }
 
@@ -92,7 +95,9 @@ async fn permitted(client: &Client, namespace: &str, volcano: bool) -> Finding {
         match may(client, namespace, (group, resource, verb)).await {
             Ok(true) => {}
             Ok(false) => denied.push(format!("{verb} {resource}")),
-            Err(error) => return failed("permission", format!("cannot ask what the extension may do: {error}")),
+            Err(error) => {
+                return failed("permission", format!("cannot ask what the extension may do: {}", said(&error)));
+            }
         }
     }
     if denied.is_empty() {
@@ -140,14 +145,14 @@ async fn canary(client: &Client, target: &ClusterTarget, options: &Options) -> V
         job.spec.get_or_insert_default().priority_class_name = class;
         if let Err(error) = pods.create(&PostParams { dry_run: true, ..PostParams::default() }, &job).await {
             let hint = match code(&error) {
-                403 if error.to_string().contains("PriorityClass") => {
+                403 if said(&error).contains("PriorityClass") => {
                     format!("make it, or set another `{key}` on the target")
                 }
                 _ => "where the namespace asks for it, set `pod_security: restricted` on the target or \
                       `jobPodSecurity=restricted` on the extension"
                     .to_owned(),
             };
-            return vec![failed("canary", format!("pods of jobs would be refused: {error}; {hint}"))];
+            return vec![failed("canary", format!("pods of jobs would be refused: {}; {hint}", said(&error)))];
         }
     }
     match pods.create(&PostParams::default(), &canary_pod(target, options)).await {
@@ -157,7 +162,15 @@ async fn canary(client: &Client, target: &ClusterTarget, options: &Options) -> V
             let _ = pods.delete(&name, &at_once).await;
             findings
         }
-        Err(error) => vec![failed("canary", format!("a small pod could not be made: {error}"))],
+        Err(error) => vec![failed("canary", format!("a small pod could not be made: {}", said(&error)))],
+    }
+}
+
+/// What the cluster said, without what else its answer holds.
+fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => brief(&status.message),
+        error => error.to_string(),
     }
 }
 
@@ -207,14 +220,17 @@ async fn watch_canary(client: &Client, namespace: &str, name: &str, options: &Op
                 }
                 Verdict::Fine => {
                     let scheduled = condition(&pod.status.conditions, "PodScheduled");
-                    waits = scheduled.map(|c| c.message.clone()).unwrap_or_default();
+                    waits = match node.as_str() {
+                        "" => scheduled.map(|c| c.message.clone()).unwrap_or_default(),
+                        node => format!("node `{node}` has not started it"),
+                    };
                 }
             }
         }
         sleep(LOOK_EVERY).await;
     }
     let seconds = CANARY_AT_MOST.as_secs();
-    vec![failed("canary", format!("a small pod did not run within {seconds} s: {}", super::explain::brief(&waits)))]
+    vec![failed("canary", format!("a small pod did not run within {seconds} s: {}", brief(&waits)))]
 }
 
 fn canary_pod(target: &ClusterTarget, options: &Options) -> Pod {

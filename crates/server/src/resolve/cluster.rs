@@ -82,10 +82,8 @@ impl Lookup<'_, '_> {
         }
         let imageless = plan.environment.image.is_none() && plan.environment.build.is_none();
         if imageless && !on.cluster.starts_with('@') && default_image(on).is_none() {
-            let message = match plan.environment.label.as_str() {
-                "" => format!("it names no environment, and pods on `{name}` run from an image"),
-                label => format!("environment `{label}` names no image, and pods on `{name}` run from one"),
-            };
+            let label = &plan.environment.label;
+            let message = format!("environment `{label}` names no image, and pods on `{name}` run from one");
             let fix = format!("name one with `image`, or attach `{name}` with a `default_image` for all such work");
             self.mistake("environment", message, fix);
         }

@@ -232,6 +232,7 @@ async fn a_job_on_a_cluster_goes_from_launch_to_its_end() {
     let launch = &one.launch;
     assert_eq!((launch.parts, launch.instance_type.as_str(), launch.target.namespace.as_str()), (1, "gpu", "ml"));
     assert_eq!((launch.display_name.as_str(), launch.server.as_str()), ("my run", server.user.url()));
+    assert_eq!(launch.image, "python:3.12", "its environment is a curated one, which names no image");
     operator.news(one.attempt(), ClusterWhat::Waiting { text: "no node has a free GPU".into() }).await;
     let why = one.why().await;
     assert!(why["summary"].as_str().unwrap().contains("no node has a free GPU"), "{why}");
