@@ -290,7 +290,6 @@ test("a cluster made in the studio brings a node for a job, and shows it", async
   await shoot(page, "cluster");
   await card.getByText("Use over time").click();
   await card.getByText("Jobs and nodes").waitFor();
-  await card.locator("canvas").first().waitFor();
   await shoot(page, "cluster-past");
   await card.getByRole("button", { name: "Resize…" }).click();
   await page.getByLabel("Nodes at most").fill("3");
