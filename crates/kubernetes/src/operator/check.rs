@@ -205,7 +205,10 @@ async fn watch_canary(client: &Client, namespace: &str, name: &str, options: &Op
                 ];
             }
             match super::fate::verdict(&pod.status, 0) {
-                Verdict::Stalled { fate, .. } if started.elapsed() < PULL_AT_MOST => waits = fate.why,
+                // Volumes and network may come until the end.
+                Verdict::Stalled { fate, .. } if started.elapsed() < PULL_AT_MOST || fate.code == "NotPrepared" => {
+                    waits = fate.why;
+                }
                 Verdict::Stalled { fate, .. } | Verdict::Over(fate) if fate.code == "ImagePullFailed" => {
                     return vec![failed(
                         "image",
